@@ -23,7 +23,7 @@ REPLICA_COMMANDS ?= 100000
 LINK_CUTS ?= 200
 COPY_MEGABYTES ?= 5000
 STOPPED_SECONDS ?= 60
-# Destinations of values in tests of servers that demote values as early as possible (ember-testkit's `VALUES_AWAY`).
+# Destinations of values in tests of servers that demote values as early as possible (ember-testkit's `DEMOTION_TARGETS`).
 VALUE_PLACES = tiers redb lmdb fjall
 # The test programs of ember-peers, which need other programs installed. All targets select the whole workspace and name
 # the programs to run: with other packages, dependencies would have other features and be built again.

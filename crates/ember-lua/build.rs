@@ -9,11 +9,11 @@ use std::{env, fs, io};
 mod edits;
 
 /// Names the file in which the compiler of [`sources_of_lua_src`] records its input.
-const TELL_IN: &str = "EMBER_LUA_TELL_IN";
+const OUTPUT_VARIABLE: &str = "EMBER_LUA_TELL_IN";
 
 fn main() {
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
-    match env::var_os(TELL_IN) {
+    match env::var_os(OUTPUT_VARIABLE) {
         None => build(),
         Some(_) if arguments.is_empty() => {
             // This fails, because its compiler compiles nothing.
@@ -73,7 +73,7 @@ fn sources_of_lua_src(out: &Path) -> PathBuf {
     Command::new(&this)
         .env(format!("CC_{target}"), &this)
         .env("OUT_DIR", &asked)
-        .env(TELL_IN, &told)
+        .env(OUTPUT_VARIABLE, &told)
         .output()
         .expect("this program can be run");
     let folder = fs::read_to_string(&told).expect("lua-src gives its sources to a compiler");

@@ -435,16 +435,16 @@ impl<'a> Runner<'a> {
         link.in_flight = count;
         self.in_flight += u64::from(count);
         link.send(bytes).map_err(LinkError::Io)?;
-        self.watch_for_room(index).map_err(LinkError::Io)
+        self.watch_for_writable(index).map_err(LinkError::Io)
     }
 
     /// Requests write readiness for a full socket, and no longer once it is not full.
-    fn watch_for_room(&mut self, index: usize) -> io::Result<()> {
+    fn watch_for_writable(&mut self, index: usize) -> io::Result<()> {
         let link = &mut self.links[index];
-        if link.is_full() != link.is_watched_for_room {
-            link.is_watched_for_room = link.is_full();
+        if link.is_full() != link.is_watched_for_writable {
+            link.is_watched_for_writable = link.is_full();
             let wanted =
-                if link.is_watched_for_room { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
+                if link.is_watched_for_writable { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
             epoll::modify(&self.queue, &*link, EventData::new_u64(index as u64), wanted)?;
         }
         Ok(())
@@ -455,7 +455,7 @@ impl<'a> Runner<'a> {
         let Some(link) = self.links.get_mut(index) else { return Ok(()) };
         if link.is_full() {
             link.send_rest().map_err(LinkError::Io)?;
-            self.watch_for_room(index).map_err(LinkError::Io)?;
+            self.watch_for_writable(index).map_err(LinkError::Io)?;
         }
         loop {
             let link = &mut self.links[index];

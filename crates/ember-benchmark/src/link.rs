@@ -57,7 +57,7 @@ pub(super) struct Link {
     /// Whether the TLS layer has buffered data to send.
     is_unflushed: bool,
     /// Whether write readiness was requested from the event queue.
-    pub(super) is_watched_for_room: bool,
+    pub(super) is_watched_for_writable: bool,
 }
 
 impl Link {
@@ -76,7 +76,7 @@ impl Link {
             unsent: Vec::new(),
             sent: 0,
             is_unflushed: false,
-            is_watched_for_room: false,
+            is_watched_for_writable: false,
         })
     }
 
@@ -87,7 +87,7 @@ impl Link {
     pub(super) fn replace(&mut self, mut connection: Connection) -> io::Result<()> {
         connection.set_nonblocking()?;
         self.connection = connection;
-        self.is_watched_for_room = false;
+        self.is_watched_for_writable = false;
         Ok(())
     }
 

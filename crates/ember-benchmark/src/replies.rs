@@ -84,9 +84,9 @@ impl ReplyCounter {
     }
 
     fn keep(&mut self, bytes: &[u8]) -> Result<(), NoReply> {
-        let room = LINE_BYTES_MAX - self.line.len().min(LINE_BYTES_MAX);
-        self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        self.is_long |= bytes.len() > room;
+        let allowed = LINE_BYTES_MAX - self.line.len().min(LINE_BYTES_MAX);
+        self.line.extend_from_slice(&bytes[..bytes.len().min(allowed)]);
+        self.is_long |= bytes.len() > allowed;
         if let Some(&last) = bytes.last() {
             self.is_returned = last == b'\r';
         }
@@ -127,13 +127,13 @@ impl ReplyCounter {
         }
         match kind {
             b'+' | b':' | b',' | b'(' | b'#' => {}
-            b'-' => self.note_error(is_reply, text, tally),
+            b'-' => self.count_error_reply(is_reply, text, tally),
             b'_' => tally.misses += u64::from(is_reply),
             b'$' | b'=' | b'!' => match number(text, line)? {
                 None => tally.misses += u64::from(is_reply),
                 Some(length) => {
                     if *kind == b'!' {
-                        self.note_error(is_reply, b"(an error of RESP3)", tally);
+                        self.count_error_reply(is_reply, b"(an error of RESP3)", tally);
                     }
                     self.skip = length + 2;
                     return Ok(());
@@ -160,7 +160,7 @@ impl ReplyCounter {
         Ok(())
     }
 
-    fn note_error(&mut self, is_reply: bool, text: &[u8], tally: &mut Tally) {
+    fn count_error_reply(&mut self, is_reply: bool, text: &[u8], tally: &mut Tally) {
         if is_reply {
             tally.errors += 1;
             if self.first_error.is_none() {

@@ -66,7 +66,7 @@ pub(super) fn run(arguments: &BenchmarkArguments, address: Address) -> Result<u6
         |(before, after)| format!("{} bytes each", after.saturating_sub(before) / watches),
     );
     put(format!("{watches} watches, {each}\n").as_bytes());
-    watchers.make_nonblocking()?;
+    watchers.set_nonblocking()?;
     let end = load.duration.map(|duration| Instant::now() + duration);
     let period = load.rate.map(|rate| Duration::from_secs_f64(1.0 / rate));
     let mut delays = Vec::new();
@@ -161,7 +161,7 @@ impl<'a> Watchers<'a> {
         Ok(Watchers { address, all, queue, buffer: vec![0; READ_BYTES] })
     }
 
-    fn make_nonblocking(&mut self) -> Result<(), Failure> {
+    fn set_nonblocking(&mut self) -> Result<(), Failure> {
         for (index, watcher) in self.all.iter_mut().enumerate() {
             let lost = |error: io::Error| Failure::lost(self.address, &error);
             watcher.connection.set_nonblocking().map_err(lost)?;
@@ -182,7 +182,7 @@ impl<'a> Watchers<'a> {
         self.take(Some(wait), |state| state.windows(text.len()).filter(|part| *part == text).count() as u64)
     }
 
-    fn take(&mut self, wait: Option<Duration>, look: impl Fn(&[u8]) -> u64) -> Result<u64, Failure> {
+    fn take(&mut self, wait: Option<Duration>, count_in: impl Fn(&[u8]) -> u64) -> Result<u64, Failure> {
         let mut events = Vec::with_capacity(EVENTS_MAX);
         let wait = wait.map(|wait| Timespec {
             tv_sec: wait.as_secs().cast_signed(),
@@ -204,7 +204,7 @@ impl<'a> Watchers<'a> {
             begun.extend_from_slice(&self.buffer[..read]);
             // A value ends its state and contains no line end.
             let whole = begun.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-            found += look(&begun[..whole]);
+            found += count_in(&begun[..whole]);
             begun.drain(..whole);
         }
         Ok(found)

@@ -50,7 +50,7 @@ impl Call<'_, '_> {
 
     /// Like [`Call::steps_max`], for vector searches. Once the searches of this turn have used up their steps, the
     /// limit is low: otherwise many short searches would block other clients as long as a long one. A caller that
-    /// searches then calls [`Turn::note_search`].
+    /// searches then calls [`Turn::count_search`].
     pub fn search_steps_max(&self) -> usize {
         let steps_max = self.steps_max();
         let may_wait = self.waiting == Waiting::Allowed;

@@ -14,7 +14,7 @@ use crate::entries::external::{Location, Record};
 use crate::error::CommandError;
 use crate::keys::Guards;
 use crate::keyspace::shard::cold_values::{Demoted, DemotionRules, Encoded, Fetched};
-use crate::keyspace::shard::fetch_tickets::{Asked, FetchOrder};
+use crate::keyspace::shard::fetch_tickets::{FetchOrder, Requested};
 use crate::keyspace::{Keyspace, KeyspaceOptions};
 use crate::rdb::Kind;
 use crate::turn::Turn;
@@ -28,7 +28,7 @@ pub struct Local {
     /// The number of the selected database.
     pub database: usize,
     /// Whether calls that process more elements than the settings allow run on borrowed values.
-    pub lends: bool,
+    pub borrows_values: bool,
     reply: Reply,
     /// The records of demoted values, by location.
     records: HashMap<u64, (Kind, Vec<u8>)>,
@@ -55,7 +55,7 @@ impl Local {
             keyspace,
             turn,
             database: 0,
-            lends: false,
+            borrows_values: false,
             reply,
             records: HashMap::new(),
             underway: Vec::new(),
@@ -82,15 +82,15 @@ impl Local {
             demoted = data.demote_shared(&demotion, record);
         }
         self.keyspace.publish_bytes(self.keyspace.release(hash.shard(), data));
-        matches!(demoted, Demoted::Gone(_) | Demoted::Dropped(_))
+        matches!(demoted, Demoted::Cold(_) | Demoted::Dropped(_))
     }
 
     /// Begins the fetch of a cold value and returns its fetch order for [`Local::finish_fetch`].
     pub fn begin_fetch(&mut self, database: usize, key: &[u8]) -> Option<FetchOrder> {
         let hash = self.keyspace.hash(key);
-        match self.keyspace.lock(hash.shard()).ask(database, hash, key, None) {
-            Asked::Begun(order) => Some(order),
-            Asked::Here | Asked::Joined => None,
+        match self.keyspace.lock(hash.shard()).request_value(database, hash, key, None) {
+            Requested::Begun(order) => Some(order),
+            Requested::Resident | Requested::Joined => None,
         }
     }
 
@@ -106,7 +106,7 @@ impl Local {
         let mut data = self.keyspace.lock(shard);
         let limits = &self.turn.settings.encoding;
         let fetched = Fetched::decode(*kind, bytes, order.encoding_name, limits);
-        data.arrive(order, fetched.expect("what was encoded here is a value"));
+        data.store_fetched(order, fetched.expect("what was encoded here is a value"));
         self.keyspace.publish_bytes(self.keyspace.release(shard, data));
     }
 
@@ -126,7 +126,7 @@ impl Local {
             for order in std::mem::take(&mut self.underway) {
                 self.finish_fetch(&order);
             }
-            for (database, key) in std::mem::take(&mut self.turn.lacking) {
+            for (database, key) in std::mem::take(&mut self.turn.missing) {
                 if let Some(order) = self.begin_fetch(database, &key) {
                     self.finish_fetch(&order);
                 }
@@ -146,7 +146,7 @@ impl Local {
             database: self.database,
             waiting: Waiting::Never,
         };
-        if self.lends && command.run.may_be_long() {
+        if self.borrows_values && command.run.may_be_long() {
             context.waiting = Waiting::Allowed;
         }
         let access = Access::of(&command.spec);
@@ -158,7 +158,9 @@ impl Local {
                 (wait.empty_reply)(&mut self.reply);
                 Ok(true)
             }
-            Ok(Attempt::Offload) => run_lent(command, &mut context, args, &mut self.reply).map(|()| true),
+            Ok(Attempt::Offload) => {
+                run_on_borrowed(command, &mut context, args, &mut self.reply).map(|()| true)
+            }
             Err(error) => Err(error),
         };
         guards.release(&self.keyspace, &mut self.turn);
@@ -168,7 +170,7 @@ impl Local {
 }
 
 /// Runs a call on borrowed values, without the locks that it has held until now.
-fn run_lent(
+fn run_on_borrowed(
     command: &'static DataCommand,
     context: &mut Context<'_, '_>,
     args: Args<'_>,

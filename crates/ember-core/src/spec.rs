@@ -675,9 +675,9 @@ impl Spec {
 
     /// Returns the argument indexes of the keys of a call.
     pub fn key_positions<'a>(&'a self, args: Args<'a>) -> impl Iterator<Item = usize> + use<'a> {
-        let told = self.keys_of.map(|keys_of| keys_of(args));
-        let specs = if told.is_some() { &[] } else { self.keys };
-        told.into_iter().flatten().chain(specs.iter().flat_map(move |keys| keys.positions(args)))
+        let computed = self.keys_of.map(|keys_of| keys_of(args));
+        let specs = if computed.is_some() { &[] } else { self.keys };
+        computed.into_iter().flatten().chain(specs.iter().flat_map(move |keys| keys.positions(args)))
     }
 
     /// Returns the argument indexes of the keys whose values a call needs.

@@ -94,7 +94,7 @@ impl Settings {
 }
 
 /// A missing value: the number of its database, and its key.
-pub type LackingValue = (usize, Box<[u8]>);
+pub type MissingValue = (usize, Box<[u8]>);
 
 /// A worker's own state during a turn.
 #[derive(Debug)]
@@ -103,7 +103,7 @@ pub struct Turn {
     /// Unix time in ms, read once for each turn.
     pub now_ms: i64,
     /// The time to record for the use of a key or a consumer while the journal is replayed, instead of `now_ms`.
-    pub noted_ms: Option<i64>,
+    pub recorded_ms: Option<i64>,
     /// Changed only by a change of the configuration.
     pub settings: Settings,
     /// Whether expired keys and elements stay in place, hidden from readers, because writes are paused (`CLIENT PAUSE`)
@@ -126,7 +126,7 @@ pub struct Turn {
     pub search_steps_left: usize,
     // Collected by commands; the worker publishes it after each batch.
     /// The missing values of a call that returned [`Attempt::Fetch`](crate::call::Attempt::Fetch).
-    pub lacking: Vec<LackingValue>,
+    pub missing: Vec<MissingValue>,
     /// Notifications for other clients, to be delivered after the command.
     pub notices: Notices,
     /// The changes, as records, while the journal has a reader.
@@ -151,7 +151,7 @@ impl Turn {
     pub fn new(now_ms: i64, seed: u64) -> Turn {
         Turn {
             now_ms,
-            noted_ms: None,
+            recorded_ms: None,
             settings: Settings::DEFAULT,
             keeps_expired: false,
             keeps_past_expiries: false,
@@ -161,7 +161,7 @@ impl Turn {
             checks_values: false,
             values_bytes_max: usize::MAX,
             search_steps_left: usize::MAX,
-            lacking: Vec::new(),
+            missing: Vec::new(),
             notices: Notices::default(),
             journal: Journal::default(),
             counters: KeyspaceCounters::default(),
@@ -174,7 +174,7 @@ impl Turn {
     }
 
     /// Subtracts the steps of a search from this turn's allowance.
-    pub fn note_search(&mut self, steps: usize) {
+    pub fn count_search(&mut self, steps: usize) {
         self.search_steps_left = self.search_steps_left.saturating_sub(steps);
     }
 
@@ -221,19 +221,19 @@ impl Turn {
     /// Returns whether changes of another server or an earlier run are being replayed. The limits checked then are not
     /// checked again.
     pub fn is_replay(&self) -> bool {
-        self.noted_ms.is_some()
+        self.recorded_ms.is_some()
     }
 
     /// Returns the time to record, as Unix time in ms.
     #[inline]
     pub fn clock_ms(&self) -> i64 {
-        self.noted_ms.unwrap_or(self.now_ms)
+        self.recorded_ms.unwrap_or(self.now_ms)
     }
 
     /// Prepares for a replay of the journal at time `now_ms`: nothing expires, and nothing is journaled.
     pub fn replay_at(&mut self, now_ms: i64) {
         self.now_ms = REPLAY_TIME_MS;
-        self.noted_ms = Some(now_ms);
+        self.recorded_ms = Some(now_ms);
         self.journal = Journal::default();
     }
 }

@@ -12,7 +12,7 @@ use crate::aof::{AofError, AofReader, Manifest, Part, TornEnd};
 use crate::encryption::{Encryption, EncryptionError, Ending, FileSource, is_encrypted};
 use crate::files::{Disk, DiskError, directory_of, read_whole};
 use crate::rdb_file::{Batch, RdbError, RdbProblem, RdbReader, Source, Step, VersionCheck};
-use crate::unsupported_features::Lacking;
+use crate::unsupported_features::UnsupportedFeatures;
 
 /// A file cannot be checked, repaired or converted.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub enum FileError {
     /// The target file already exists; nothing is overwritten.
     Exists(PathBuf),
     /// The target server lacks features that the file uses.
-    Lacking(PathBuf, Target, Lacking),
+    UnsupportedFeatures(PathBuf, Target, UnsupportedFeatures),
     /// Reading or writing failed during a copy.
     Copy(PathBuf, io::Error),
 }
@@ -50,9 +50,9 @@ impl Display for FileError {
             FileError::Exists(path) => {
                 write!(f, "{} already exists and is not overwritten; choose another name", path.display())
             }
-            FileError::Lacking(path, target, lacking) => write!(
+            FileError::UnsupportedFeatures(path, target, unsupported) => write!(
                 f,
-                "{}: {} has no {lacking}; --leave-out copies the rest",
+                "{}: {} has no {unsupported}; --leave-out copies the rest",
                 path.display(),
                 target.name()
             ),
@@ -80,7 +80,7 @@ impl FileError {
             FileError::Disk(_)
             | FileError::Unknown(_)
             | FileError::Exists(_)
-            | FileError::Lacking(..)
+            | FileError::UnsupportedFeatures(..)
             | FileError::Copy(..) => false,
         }
     }

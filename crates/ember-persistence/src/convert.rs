@@ -17,7 +17,7 @@ use crate::encryption::{Encryption, Ending, FileSink, FileSource};
 use crate::files::{Disk, TemporaryFile};
 use crate::rdb_file::{Batch, RdbReader, RdbWriter, Step, VersionCheck};
 use crate::repair::{Plan, Repaired, copy_aof, refuse_present, repair_aof, repair_file, torn_end};
-use crate::unsupported_features::Lacking;
+use crate::unsupported_features::UnsupportedFeatures;
 
 const LIMITS: EncodingLimits = EncodingLimits::DEFAULT;
 
@@ -70,7 +70,7 @@ pub struct Reader {
 /// Copies a file to `target` in a form that a given server reads.
 ///
 /// # Errors
-/// Any problem with the file; if `target` exists; [`FileError::Lacking`]; those of the disk.
+/// Any problem with the file; if `target` exists; [`FileError::UnsupportedFeatures`]; those of the disk.
 pub fn convert_file_for(
     disk: &Arc<dyn Disk>,
     path: &Path,
@@ -84,8 +84,12 @@ pub fn convert_file_for(
     let temporary = TemporaryFile::create(disk, target)?;
     let mut sink = FileSink::begin(Arc::clone(temporary.file()), &reader.encryption).map_err(failed)?;
     let opened = from.open(disk.open_to_read(path)?, ending)?;
-    let mut copy =
-        Conversion { target: reader.target, lacking: Lacking::default(), kept_keys: 0, failed: &failed };
+    let mut copy = Conversion {
+        target: reader.target,
+        unsupported: UnsupportedFeatures::default(),
+        kept_keys: 0,
+        failed: &failed,
+    };
     let source = match AofReader::split(opened, path, LIMITS, VersionCheck::Strict)? {
         Err(mut source) => {
             refuse_unknown(&mut source, path)?;
@@ -102,13 +106,13 @@ pub fn convert_file_for(
     let mut commands = AofReader::new(source, path, ending);
     copy.commands(&mut commands, &mut sink)?;
     sink.finish().map_err(failed)?;
-    let Conversion { lacking, kept_keys, .. } = copy;
-    if !lacking.is_empty() && !reader.leaves_out {
-        return Err(FileError::Lacking(path.to_owned(), reader.target, lacking));
+    let Conversion { unsupported, kept_keys, .. } = copy;
+    if !unsupported.is_empty() && !reader.leaves_out {
+        return Err(FileError::UnsupportedFeatures(path.to_owned(), reader.target, unsupported));
     }
     temporary.publish()?;
     let cut = torn_end(&commands);
-    Ok(Repaired { kept_bytes: commands.valid_to(), kept_keys, cut, lacking, ..Repaired::default() })
+    Ok(Repaired { kept_bytes: commands.valid_to(), kept_keys, cut, unsupported, ..Repaired::default() })
 }
 
 /// Copies the AOF of a manifest to the directory `target` in a form that a given server reads. A torn end is cut off.
@@ -130,7 +134,7 @@ pub fn convert_aof_for(
 /// A conversion in progress.
 struct Conversion<'c> {
     target: Target,
-    lacking: Lacking,
+    unsupported: UnsupportedFeatures,
     kept_keys: u64,
     failed: &'c dyn Fn(io::Error) -> FileError,
 }
@@ -164,11 +168,11 @@ impl Conversion<'_> {
 
     /// Removes from a value what the server lacks; returns false if nothing is left.
     fn fit(&mut self, name: &[u8], value: &mut Value) -> bool {
-        let lacks = Features::of(value.as_value()).common(self.target.lacks());
-        if lacks.is_empty() {
+        let unsupported = Features::of(value.as_value()).common(self.target.unsupported());
+        if unsupported.is_empty() {
             return true;
         }
-        self.lacking.add_key(lacks, name);
+        self.unsupported.add_key(unsupported, name);
         value.remove_field_expiries()
     }
 
@@ -207,10 +211,10 @@ impl Conversion<'_> {
 
     fn command(&mut self, args: Args<'_>, written: &mut aof::Batch) {
         let mut words: Vec<&[u8]> = args.iter().collect();
-        let lacks = Features::of_command(words[0]).common(self.target.lacks());
-        if !lacks.is_empty() {
-            self.lacking.features = self.lacking.features.and(lacks);
-            self.lacking.commands += 1;
+        let unsupported = Features::of_command(words[0]).common(self.target.unsupported());
+        if !unsupported.is_empty() {
+            self.unsupported.features = self.unsupported.features.and(unsupported);
+            self.unsupported.commands += 1;
             return;
         }
         let is = |number: usize, name: &str| {

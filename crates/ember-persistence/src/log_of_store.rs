@@ -5,12 +5,13 @@
 
 use crate::aof::{AofDirectory, AofError};
 
-/// Makes the log begin where the store ends: with increment `goes_on`, or, before the store's first checkpoint, with
-/// its own beginning. `has_imported` says that the rows were imported from existing files, one of which may be the log.
+/// Makes the log begin where the store ends: with increment `next_increment`, or, before the store's first checkpoint,
+/// with its own beginning. `has_imported` says that the rows were imported from existing files, one of which may be the
+/// log.
 ///
 /// # Errors
 /// [`AofError::NotOfStore`], with nothing changed, if the two do not belong together; those of the disk.
-pub fn meet(goes_on: Option<u64>, has_imported: bool, log: &mut AofDirectory) -> Result<(), AofError> {
+pub fn meet(next_increment: Option<u64>, has_imported: bool, log: &mut AofDirectory) -> Result<(), AofError> {
     let manifest = log.manifest();
     let range = match (manifest.increments.first(), manifest.increments.last()) {
         (Some(first), Some(last)) => format!("has increments {} to {}", first.sequence, last.sequence),
@@ -21,7 +22,7 @@ pub fn meet(goes_on: Option<u64>, has_imported: bool, log: &mut AofDirectory) ->
     if manifest.base.is_some() && !has_imported {
         return refused("the log has a base, so it is the AOF of a server without a store".to_owned());
     }
-    let Some(increment) = goes_on else {
+    let Some(increment) = next_increment else {
         // Before its first checkpoint all of the data set is in the log, from its beginning on.
         return match manifest.increments.first() {
             Some(first) if first.sequence != 1 => {
@@ -69,10 +70,10 @@ impl Notes {
             .chunks_exact(4)
             .map(|name| u32::from_le_bytes([name[0], name[1], name[2], name[3]]) as usize);
         let mut notes = Notes { names: names.collect(), libraries: Vec::new() };
-        while let Some((len, behind)) = rest.split_first_chunk() {
-            let (library, behind) = behind.split_at_checked(u64::from_le_bytes(*len) as usize)?;
+        while let Some((len, after)) = rest.split_first_chunk() {
+            let (library, after) = after.split_at_checked(u64::from_le_bytes(*len) as usize)?;
             notes.libraries.push(library.to_vec());
-            rest = behind;
+            rest = after;
         }
         rest.is_empty().then_some(notes)
     }

@@ -87,7 +87,7 @@ impl From<Origin> for OriginFields {
 
 impl OriginFields {
     /// Records a field, if it is one of these. An invalid number counts as absent.
-    pub fn note(&mut self, name: &[u8], value: &[u8]) {
+    pub fn read_field(&mut self, name: &[u8], value: &[u8]) {
         match name {
             b"repl-stream-db" => {
                 let database = number::parse_u64(value).and_then(|number| usize::try_from(number).ok());
@@ -143,15 +143,15 @@ mod tests {
     #[test]
     fn fields_of_a_file_say_it_when_all_are_there() {
         let mut fields = OriginFields::default();
-        fields.note(b"repl-stream-db", b"3");
-        fields.note(b"repl-id", ID);
+        fields.read_field(b"repl-stream-db", b"3");
+        fields.read_field(b"repl-id", ID);
         assert_eq!((fields.origin(), fields.database()), (None, 3));
-        fields.note(b"repl-offset", b"77");
+        fields.read_field(b"repl-offset", b"77");
         assert_eq!(fields.origin(), Origin::new(ID, 77, 3));
-        fields.note(b"repl-offset", b"-1");
+        fields.read_field(b"repl-offset", b"-1");
         assert_eq!(fields.origin(), None, "as Redis says that there is none");
-        fields.note(b"repl-offset", b"77");
-        fields.note(b"repl-id", b"short");
+        fields.read_field(b"repl-offset", b"77");
+        fields.read_field(b"repl-id", b"short");
         assert_eq!(fields.origin(), Origin::new(ID, 77, 3));
     }
 

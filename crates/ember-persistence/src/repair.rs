@@ -17,7 +17,7 @@ use crate::files::{Disk, TemporaryFile, directory_of};
 use crate::rdb_file::{
     self, Batch, RdbError, RdbProblem, RdbReader, RdbWriter, SaveOptions, Step, VersionCheck,
 };
-use crate::unsupported_features::Lacking;
+use crate::unsupported_features::UnsupportedFeatures;
 
 const LIMITS: EncodingLimits = EncodingLimits::DEFAULT;
 
@@ -44,7 +44,7 @@ pub struct Repaired {
     /// Why the copy ends before the file's end, with the offset.
     pub cut: Option<String>,
     /// Features left out because the target server lacks them.
-    pub lacking: Lacking,
+    pub unsupported: UnsupportedFeatures,
     /// Files of the AOF that are not in the copy, because they are useless after the cut.
     pub left_out: Vec<PathBuf>,
 }

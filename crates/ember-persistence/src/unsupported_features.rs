@@ -9,7 +9,7 @@ const NAMED_KEYS_MAX: usize = 20;
 
 /// The features of a file that the target server lacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lacking {
+pub struct UnsupportedFeatures {
     /// The features.
     pub features: Features,
     /// The number of keys that use them.
@@ -20,7 +20,7 @@ pub struct Lacking {
     pub commands: u64,
 }
 
-impl Lacking {
+impl UnsupportedFeatures {
     /// Whether the server lacks nothing.
     pub fn is_empty(&self) -> bool {
         self.features.is_empty()
@@ -35,7 +35,7 @@ impl Lacking {
     }
 }
 
-impl Display for Lacking {
+impl Display for UnsupportedFeatures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.features)?;
         for (number, name) in self.named.iter().enumerate() {

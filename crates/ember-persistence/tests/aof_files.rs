@@ -418,7 +418,7 @@ fn a_base_of_commands_is_loaded_and_damage_in_it_is_found() {
         let disk: Arc<dyn Disk> = Arc::new(SimulatedDisk::new(3));
         let mut aof = AofDirectory::open(&disk, Path::new(DIRECTORY), "appendonly.aof", &encryption).unwrap();
         let mut local = sample(true);
-        let (_, rewrite) = aof.begin_anew().unwrap();
+        let (_, rewrite) = aof.begin_replacement().unwrap();
         let base = aof.begin_base(KeyForm::Commands).unwrap();
         let mut keys = 0;
         let written = aof.write_base(&base, |writer| {
@@ -760,7 +760,7 @@ fn records_beyond_the_retention_limit_cause_a_rewrite() {
         let error = life.writer.recover().unwrap_err();
         assert!(matches!(error, AofError::Lost(_)) && error.to_string().contains("BGREWRITEAOF"), "{error}");
         life.check(1);
-        let (writer, rewrite) = life.aof.begin_anew().unwrap();
+        let (writer, rewrite) = life.aof.begin_replacement().unwrap();
         life.writer = writer;
         life.check(2);
         let base = life.aof.begin_base(RDB).unwrap();

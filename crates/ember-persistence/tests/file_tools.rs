@@ -159,7 +159,7 @@ fn files_are_converted_for_other_servers() {
     assert!(error.to_string().contains("redis-7.2 has no hash fields that expire: the keys '"), "{error}");
     assert!(disk.open_to_read(Path::new("d/old.rdb")).is_err());
     let copied = convert(valkey, "d/old.rdb", Target::Redis72, true, &off).unwrap();
-    assert_eq!((copied.lacking.keys, head("d/old.rdb")), (2, b"REDIS0011".to_vec()));
+    assert_eq!((copied.unsupported.keys, head("d/old.rdb")), (2, b"REDIS0011".to_vec()));
     let (mut old, _) = load_file(disk.as_ref(), Path::new("d/old.rdb"), 0).unwrap();
     let call = "HMGET expiring a b c";
     assert_eq!(must(&mut old, call), must(&mut local, call));

@@ -188,7 +188,7 @@ fn import(
     play(disk, log, encryption, local).unwrap();
     let records = records_of(local);
     store_changes(store, (0, records / 2), (0, Import::UnderWay), &mut || ()).unwrap();
-    let (writer, rewrite) = log.begin_anew().unwrap();
+    let (writer, rewrite) = log.begin_replacement().unwrap();
     store_changes(store, (records / 2, records), (rewrite.first(), Import::Done), &mut || ()).unwrap();
     log.finish_without_base(rewrite).unwrap();
     writer
@@ -207,9 +207,9 @@ impl Life {
         let writer = if may_import {
             import(&shared, &store, &mut log, encryption, &mut local)
         } else {
-            let goes_on = position.as_ref().map(|position| position.increment);
+            let next_increment = position.as_ref().map(|position| position.increment);
             let has_imported = position.as_ref().is_some_and(|position| position.import == Import::Done);
-            log_of_store::meet(goes_on, has_imported, &mut log).unwrap();
+            log_of_store::meet(next_increment, has_imported, &mut log).unwrap();
             let mut names = Vec::new();
             let mut each = |facts: Facts<'_>| {
                 names.push(String::from_utf8(facts.key.to_vec()).unwrap());
@@ -278,7 +278,7 @@ fn live(seed: u64, encryption: &Encryption) {
     let mut random = Random::new(seed);
     let mut disk = SimulatedDisk::new(seed);
     if seed.is_multiple_of(2) {
-        make_aof(&disk, encryption, random.below(30) as u64 + 1);
+        build_aof(&disk, encryption, random.below(30) as u64 + 1);
     }
     let mut durable = if seed.is_multiple_of(2) { None } else { Some(0) };
     for _ in 0..3 {
@@ -306,7 +306,7 @@ fn live(seed: u64, encryption: &Encryption) {
 }
 
 /// Writes the AOF of a server without a store: a base and an increment.
-fn make_aof(disk: &SimulatedDisk, encryption: &Encryption, records: u64) {
+fn build_aof(disk: &SimulatedDisk, encryption: &Encryption, records: u64) {
     let shared: Arc<dyn Disk> = Arc::new(disk.clone());
     let mut log = open_log(&shared, encryption);
     let mut writer = log.begin_increment().unwrap();

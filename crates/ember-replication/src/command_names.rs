@@ -42,9 +42,9 @@ impl CommandNames {
                 bytes = self.read_number(bytes)?;
                 continue;
             }
-            let (part, behind) = bytes.split_at(self.left.min(bytes.len() as u64) as usize);
+            let (part, rest_after) = bytes.split_at(self.left.min(bytes.len() as u64) as usize);
             self.left -= part.len() as u64;
-            bytes = behind;
+            bytes = rest_after;
             if self.is_name
                 && let Some(found) = self.read_name(part, &mut find)
             {
@@ -57,7 +57,7 @@ impl CommandNames {
     /// Reads the line with the number of arguments, or of bytes in one; returns the rest.
     fn read_number<'b>(&mut self, bytes: &'b [u8]) -> Result<&'b [u8], NoCommands> {
         let end = bytes.iter().take(LINE_BYTES_MAX).position(|&byte| byte == b'\n');
-        let (line, behind) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
+        let (line, rest_after) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
         if self.begun.len() + line.len() > LINE_BYTES_MAX {
             return Err(NoCommands);
         }
@@ -65,7 +65,7 @@ impl CommandNames {
             self.begun.extend_from_slice(line);
         }
         if end.is_none() {
-            return Ok(behind);
+            return Ok(rest_after);
         }
         let whole = if self.begun.is_empty() { line } else { &self.begun };
         let (&sign, digits) = whole.strip_suffix(b"\r\n").and_then(<[u8]>::split_first).ok_or(NoCommands)?;
@@ -79,7 +79,7 @@ impl CommandNames {
             }
             _ => return Err(NoCommands),
         }
-        Ok(behind)
+        Ok(rest_after)
     }
 
     /// Reads a part of a name with the end of its line.
@@ -88,8 +88,8 @@ impl CommandNames {
         let name = if is_whole && self.begun.is_empty() {
             part
         } else {
-            let room = NAME_BYTES_MAX - self.begun.len();
-            self.begun.extend_from_slice(&part[..part.len().min(room)]);
+            let allowed = NAME_BYTES_MAX - self.begun.len();
+            self.begun.extend_from_slice(&part[..part.len().min(allowed)]);
             &self.begun
         };
         if !is_whole {

@@ -11,7 +11,7 @@ pub struct Milestones(VecDeque<(u64, u64)>);
 
 impl Milestones {
     /// Records that all records up to number `record` are in the stream before `position`. Both must be increasing.
-    pub fn note(&mut self, record: u64, position: u64) {
+    pub fn mark(&mut self, record: u64, position: u64) {
         if self.0.len() >= MANY {
             // A query for a dropped one returns an earlier record: too low, but never too high.
             let mut at = 0;
@@ -25,8 +25,8 @@ impl Milestones {
 
     /// Returns the last record known to be in the stream before a position; `None` if none is. O(log milestones).
     pub fn record_at(&self, position: u64) -> Option<u64> {
-        let behind = self.0.partition_point(|&(_, end)| end <= position);
-        Some(self.0.get(behind.checked_sub(1)?)?.0)
+        let after = self.0.partition_point(|&(_, end)| end <= position);
+        Some(self.0.get(after.checked_sub(1)?)?.0)
     }
 
     /// Returns the nearest known position before which record `record` and all earlier ones are in the stream; `None`
@@ -57,8 +57,8 @@ mod tests {
     fn the_last_record_before_a_position_is_found() {
         let mut milestones = Milestones::default();
         assert_eq!(milestones.record_at(u64::MAX), None);
-        milestones.note(3, 100);
-        milestones.note(7, 250);
+        milestones.mark(3, 100);
+        milestones.mark(7, 250);
         assert_eq!(
             [99, 100, 249, 250, 900].map(|at| milestones.record_at(at)),
             [None, Some(3), Some(3), Some(7), Some(7)]
@@ -74,8 +74,8 @@ mod tests {
     fn the_nearest_position_behind_a_record_is_found() {
         let mut milestones = Milestones::default();
         assert_eq!(milestones.position_of(0), None);
-        milestones.note(3, 100);
-        milestones.note(7, 250);
+        milestones.mark(3, 100);
+        milestones.mark(7, 250);
         assert_eq!(
             [0, 3, 4, 7, 8].map(|record| milestones.position_of(record)),
             [Some(100), Some(100), Some(250), Some(250), None]
@@ -86,7 +86,7 @@ mod tests {
     fn many_become_fewer_and_never_say_too_much() {
         let mut milestones = Milestones::default();
         for record in 1..=200_000 {
-            milestones.note(record, record * 10);
+            milestones.mark(record, record * 10);
         }
         assert!(milestones.0.len() <= MANY);
         assert_eq!(milestones.record_at(2_000_000), Some(200_000), "the last one is kept");

@@ -21,7 +21,7 @@ impl Position {
     }
 
     /// Whether it is after a position in the stream `id`; false if it is in another stream.
-    pub fn is_behind(self, id: &str, end: u64) -> bool {
+    pub fn is_after(self, id: &str, end: u64) -> bool {
         self.is_in(id) && self.end > end
     }
 
@@ -39,8 +39,8 @@ mod tests {
     fn places_in_one_stream_have_an_order() {
         let position = Position::new("0123abcd4567", 50);
         assert_eq!(position.name, *b"0123abcd");
-        assert!(position.is_behind("0123abcdffff", 49) && !position.is_behind("0123abcdffff", 50));
-        assert!(!position.is_behind("0123abce4567", 0), "nothing is known of another stream");
+        assert!(position.is_after("0123abcdffff", 49) && !position.is_after("0123abcdffff", 50));
+        assert!(!position.is_after("0123abce4567", 0), "nothing is known of another stream");
         assert!(position.is_in("0123abcdffff") && !position.is_in("0123abce4567"));
     }
 }

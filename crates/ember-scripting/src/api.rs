@@ -135,12 +135,12 @@ fn log(lua: &Lua, arguments: MultiValue) -> mlua::Result<()> {
         _ => return Err(raised::reply("ERR First argument must be a number (log level).")),
     };
     let mut words = Vec::new();
-    let mut room = LOG_BYTES_MAX;
+    let mut allowed = LOG_BYTES_MAX;
     for value in values {
         if let Some(word) = lua.coerce_string(value)? {
             let word = word.as_bytes();
-            let kept = &word[..word.len().min(room)];
-            room -= kept.len();
+            let kept = &word[..word.len().min(allowed)];
+            allowed -= kept.len();
             words.push(String::from_utf8_lossy(kept).into_owned());
         }
     }

@@ -71,7 +71,7 @@ pub trait CommandRunner {
     fn is_due(&self) -> bool;
 
     /// Called at intervals; the script ends if this returns false.
-    fn goes_on(&mut self) -> bool;
+    fn may_continue(&mut self) -> bool;
 }
 
 scoped_thread_local!(pub(super) static mut RUNNER: for<'a> &'a mut (dyn CommandRunner + 'a));
@@ -119,19 +119,19 @@ impl Shared {
     /// If the script must end.
     #[inline]
     pub(super) fn work(&self, bytes: usize) -> mlua::Result<()> {
-        if self.goes_on_after(bytes) { Ok(()) } else { Err(raised::killed()) }
+        if self.continues_after(bytes) { Ok(()) } else { Err(raised::killed()) }
     }
 
     /// Like [`Shared::work`]; returns false if the script must end.
     #[inline]
-    pub(super) fn goes_on_after(&self, bytes: usize) -> bool {
+    pub(super) fn continues_after(&self, bytes: usize) -> bool {
         let done = self.work.get().saturating_add(bytes);
         if done < WORK_BYTES {
             self.work.set(done);
             return true;
         }
         self.work.set(0);
-        self.goes_on()
+        self.may_continue()
     }
 
     /// Makes the next counted work trigger a call of the runner.
@@ -141,13 +141,13 @@ impl Shared {
 
     /// Asks the runner whether the script continues. Once it does not, the runner is not asked again.
     #[cold]
-    fn goes_on(&self) -> bool {
+    fn may_continue(&self) -> bool {
         // The hook also counts while the prelude compiles a script: then nothing runs that could be ended.
         if !RUNNER.is_set() || self.is_over.get() {
             return true;
         }
         if !self.is_killed.get() {
-            self.is_killed.set(!RUNNER.with(|runner| runner.goes_on()));
+            self.is_killed.set(!RUNNER.with(|runner| runner.may_continue()));
         }
         !self.is_killed.get()
     }
@@ -305,7 +305,7 @@ impl Interpreter {
             Ok((false, problem)) => Err(Failure::of(&problem)),
             Err(error) => Err(Failure::of_error(&error)),
         });
-        self.note_garbage();
+        self.schedule_collection();
         outcome
     }
 
@@ -335,7 +335,7 @@ impl Interpreter {
         *self.shared.declared.borrow_mut() = Some(Vec::new());
         let returned = RUNNER.set(runner, || self.load_library.call::<(bool, Value)>(body));
         let declared = self.shared.declared.borrow_mut().take().unwrap_or_default();
-        self.note_garbage();
+        self.schedule_collection();
         if self.shared.is_killed.get() {
             return Err(problem_of("ERR Error registering functions: ", b"ERR FUNCTION LOAD timeout"));
         }
@@ -384,13 +384,13 @@ impl Interpreter {
         // An interpreter without the hook would run scripts that cannot be ended.
         self.lua
             .set_global_hook(HookTriggers::new().every_nth_instruction(HOOK_INSTRUCTIONS), move |lua, _| {
-                ask(lua, &shared)
+                check(lua, &shared)
             })
             .expect("a hook that is set globally needs no memory of the interpreter");
     }
 
     /// Records after a run whether there may be much garbage.
-    fn note_garbage(&self) {
+    fn schedule_collection(&self) {
         if self.lua.used_memory() >= COLLECTED_BYTES_MIN.min(self.shared.memory_bytes_max / 2) {
             self.cycles_left.set(COLLECTING_CYCLES);
         }
@@ -423,7 +423,7 @@ impl Interpreter {
 
     /// Collects all garbage if memory might run out in the next run: the interpreter does not collect when an
     /// allocation fails. Must be called before anything is compiled or created for the run.
-    pub fn make_room(&self) {
+    pub fn collect_if_short(&self) {
         if self.has_garbage() && self.lua.used_memory() >= self.shared.memory_bytes_max / 2 {
             let _ = self.lua.gc_collect();
             self.cycles_left.set(0);
@@ -432,14 +432,14 @@ impl Interpreter {
 }
 
 /// Ends the script if it must not continue.
-fn ask(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<VmState> {
-    if shared.goes_on() {
+fn check(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<VmState> {
+    if shared.may_continue() {
         return Ok(VmState::Continue);
     }
     if !shared.is_stepping.replace(true) {
         // From now on nothing runs longer than an instruction, even if the error is caught.
         let shared = Rc::clone(shared);
-        lua.set_global_hook(HookTriggers::new().every_nth_instruction(1), move |lua, _| ask(lua, &shared))?;
+        lua.set_global_hook(HookTriggers::new().every_nth_instruction(1), move |lua, _| check(lua, &shared))?;
     }
     Err(raised::killed())
 }

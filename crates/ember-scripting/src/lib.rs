@@ -47,7 +47,7 @@ use running::RunningScripts;
 use scripts::Scripts;
 
 /// The change in size of an interpreter from which it is added to the shared sum, in bytes.
-const TOLD_BYTES_MIN: usize = 16 * 1024;
+const REPORTED_BYTES_MIN: usize = 16 * 1024;
 
 /// The state of scripts that workers share.
 pub struct Scripting {
@@ -91,7 +91,7 @@ impl Scripting {
         memory_bytes_max: u64,
         act: impl FnOnce(&mut Interpreter) -> R,
     ) -> Result<R, &'static str> {
-        INTERPRETER.with_borrow_mut(|(slot, told_bytes)| {
+        INTERPRETER.with_borrow_mut(|(slot, reported_bytes)| {
             if slot.is_none() {
                 let memory_bytes_max = usize::try_from(memory_bytes_max).unwrap_or(usize::MAX);
                 let interpreter = Interpreter::new(memory_bytes_max, self.redis_version);
@@ -99,22 +99,22 @@ impl Scripting {
             }
             let interpreter = slot.as_mut().expect("it was created just now if it was missing");
             self.forget(Some(interpreter));
-            interpreter.make_room();
+            interpreter.collect_if_short();
             let result = act(interpreter);
             HAS_GARBAGE.set(interpreter.has_garbage());
-            self.note_bytes(interpreter, told_bytes);
+            self.report_bytes(interpreter, reported_bytes);
             Ok(result)
         })
     }
 
     /// Makes every interpreter drop its compiled programs, because scripts or libraries were removed. Each worker does
-    /// so with its next script, or when it calls [`Scripting::forget_if_asked`].
+    /// so with its next script, or when it calls [`Scripting::forget_if_requested`].
     pub fn forget_compiled(&self) {
         self.forgets.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Drops the compiled programs of this worker's interpreter, if that was requested and no program is running.
-    pub fn forget_if_asked(&self) {
+    pub fn forget_if_requested(&self) {
         if FORGETS_SEEN.get() == self.forgets.load(Ordering::Relaxed) {
             return;
         }
@@ -145,22 +145,22 @@ impl Scripting {
 
     #[cold]
     fn collect_some(&self) -> bool {
-        INTERPRETER.with_borrow_mut(|(slot, told_bytes)| {
+        INTERPRETER.with_borrow_mut(|(slot, reported_bytes)| {
             let has_more = slot.as_ref().is_some_and(Interpreter::collect_some);
             HAS_GARBAGE.set(has_more);
-            slot.iter().for_each(|interpreter| self.note_bytes(interpreter, told_bytes));
+            slot.iter().for_each(|interpreter| self.report_bytes(interpreter, reported_bytes));
             has_more
         })
     }
 
     /// Adds the growth of an interpreter to the shared sum, or subtracts its shrinkage.
-    fn note_bytes(&self, interpreter: &Interpreter, told_bytes: &mut usize) {
+    fn report_bytes(&self, interpreter: &Interpreter, reported_bytes: &mut usize) {
         let bytes = interpreter.memory_bytes();
-        if bytes.abs_diff(*told_bytes) >= TOLD_BYTES_MIN {
+        if bytes.abs_diff(*reported_bytes) >= REPORTED_BYTES_MIN {
             // The sum of all differences, modulo 2^64, is the memory in use.
-            let grown = (bytes as u64).wrapping_sub(*told_bytes as u64);
+            let grown = (bytes as u64).wrapping_sub(*reported_bytes as u64);
             self.interpreter_bytes.fetch_add(grown, Ordering::Relaxed);
-            *told_bytes = bytes;
+            *reported_bytes = bytes;
         }
     }
 }

@@ -179,11 +179,11 @@ impl Writer<'_> {
         if self.reply.len_bytes() - self.start + bytes > self.shared.memory_bytes_max {
             return Err(TOO_LARGE);
         }
-        self.look(bytes)
+        self.check(bytes)
     }
 
-    fn look(&self, bytes: usize) -> Result<(), &'static str> {
-        if self.shared.goes_on_after(ELEMENT_WORK + bytes) { Ok(()) } else { Err(KILLED) }
+    fn check(&self, bytes: usize) -> Result<(), &'static str> {
+        if self.shared.continues_after(ELEMENT_WORK + bytes) { Ok(()) } else { Err(KILLED) }
     }
 
     fn begin_table(&mut self, table: &Table) -> Result<Option<Rest>, &'static str> {
@@ -206,7 +206,7 @@ impl Writer<'_> {
             let mut count = 0;
             while table.raw_get::<Value>(count + 1).is_ok_and(|value| !value.is_nil()) {
                 count += 1;
-                self.look(0)?;
+                self.check(0)?;
             }
             self.reply.array(count);
             return Ok(Some(Rest::List { table: table.clone(), next: 1, count }));
@@ -220,7 +220,7 @@ impl Writer<'_> {
         let mut count = 0;
         while let Ok(Some(_)) = pairs.advance() {
             count += 1;
-            self.look(0)?;
+            self.check(0)?;
         }
         if is_map {
             self.reply.map(count)

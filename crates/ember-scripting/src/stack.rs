@@ -152,7 +152,7 @@ enum Outcome {
     /// There is the text of an error.
     Failed,
     /// The boolean result of a check.
-    Told(bool),
+    Answer(bool),
 }
 
 /// # Safety
@@ -195,7 +195,7 @@ unsafe extern "C-unwind" fn access_check(state: *mut lua_State) -> c_int {
                     .ok_or_else(|| b"ERR Invalid command passed to redis.acl_check_cmd()".to_vec())
             });
             match may_run {
-                Ok(may_run) => Outcome::Told(may_run),
+                Ok(may_run) => Outcome::Answer(may_run),
                 Err(text) => {
                     owned.text = text;
                     Outcome::Failed
@@ -203,7 +203,7 @@ unsafe extern "C-unwind" fn access_check(state: *mut lua_State) -> c_int {
             }
         };
         match guarded(|| check(&mut *owned)) {
-            Outcome::Told(may_run) => {
+            Outcome::Answer(may_run) => {
                 ffi::lua_pushboolean(state, c_int::from(may_run));
                 1
             }
@@ -359,7 +359,7 @@ fn write_digits(digits: &mut Vec<u8>, number: f64) {
 /// The stack has space for [`STACK_VALUES`]; nothing else accesses the target of `rest.text`. The caller owns nothing.
 unsafe fn push_reply(state: *mut lua_State, rest: Rest<'_>) -> Option<usize> {
     let Rest { shared, bytes, at, depth, text } = rest;
-    if !guarded(|| shared.goes_on_after(ELEMENT_WORK)) {
+    if !guarded(|| shared.continues_after(ELEMENT_WORK)) {
         return None;
     }
     let kind = *bytes.get(at)?;
@@ -426,7 +426,7 @@ unsafe fn push_reply(state: *mut lua_State, rest: Rest<'_>) -> Option<usize> {
                 return match kind {
                     b'%' => push_pairs(state, rest, count, "map"),
                     b'~' => push_pairs(state, rest, count, "set"),
-                    b'|' => push_behind_attributes(state, rest, count),
+                    b'|' => push_after_attributes(state, rest, count),
                     _ => push_list(state, rest, count),
                 };
             }
@@ -509,7 +509,7 @@ unsafe fn push_pairs(
 ///
 /// # Safety
 /// As [`push_reply`].
-unsafe fn push_behind_attributes(state: *mut lua_State, mut rest: Rest<'_>, count: usize) -> Option<usize> {
+unsafe fn push_after_attributes(state: *mut lua_State, mut rest: Rest<'_>, count: usize) -> Option<usize> {
     // SAFETY: guaranteed by the caller.
     unsafe {
         for _ in 0..2 * count {

@@ -45,7 +45,7 @@ impl CommandRunner for Echo {
         false
     }
 
-    fn goes_on(&mut self) -> bool {
+    fn may_continue(&mut self) -> bool {
         self.questions_left = self.questions_left.saturating_sub(1);
         self.questions_left > 0
     }

@@ -63,7 +63,7 @@ use crate::system::supervisor;
 use crate::system::time_slice;
 use crate::system::{affinity, allocator, daemon, process_title};
 use crate::tiers::records::Records;
-use crate::tiers::{Storage, demotion, memory_budget, reading};
+use crate::tiers::{Tiers, demotion, memory_budget, reading};
 use crate::tls::Tls;
 use crate::worker::Worker;
 
@@ -142,7 +142,7 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
         .with(Shutdown::default())
         .with(ActiveDefrag::default())
         .with(Migrations::default())
-        .with(Storage::new(records))
+        .with(Tiers::new(records))
         .with(Jobs::new(processors))
         .with(Links::new(processors))
         .with(Listening::new(&listeners))
@@ -168,7 +168,7 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
     server.startup_memory_bytes.store(heap::allocator().allocated, Ordering::Relaxed);
     #[cfg(feature = "jemalloc")]
     huge_pages::start();
-    if Storage::of(server).is_on() {
+    if Tiers::of(server).is_on() {
         let threads = reading::threads(config.storage_io_threads);
         let started = memory_budget::start(server)
             .and_then(|()| reading::start(server, threads))
@@ -176,11 +176,11 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
         started.map_err(|error| format!("cannot start a thread: {error}"))?;
     }
     tracing::info!("Server initialized: the data set is loaded next");
-    let (tell, loaded) = channel();
+    let (sender, loaded) = channel();
     let loader = thread::Builder::new().name("loader".to_owned()).spawn(move || {
         let writer = load(server);
         // If loading has taken long, the receiver no longer exists.
-        let _ = tell.send(());
+        let _ = sender.send(());
         writer
     });
     let loader = loader.map_err(|error| format!("cannot start a thread: {error}"))?;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ember_storage::encryption::{Encryption, Key, KeyRing};
 use ember_storage::files::{Disk, Faults, OsDisk, SimulatedDisk};
 use ember_storage::segments::{
-    BUFFER_BYTES, BUFFERS_MAX, Location, LogFull, LogOptions, ReadError, Record, RecordHead, Room,
+    AppendSource, BUFFER_BYTES, BUFFERS_MAX, Location, LogFull, LogOptions, ReadError, Record, RecordHead,
     SEGMENT_BYTES, SegmentLog, Which,
 };
 use proptest::prelude::*;
@@ -32,7 +32,7 @@ fn head(key: &[u8]) -> RecordHead<'_> {
 }
 
 /// Appends a record, and writes full buffers.
-fn put(log: &SegmentLog, key: &[u8], value: &[u8], room: Room) -> Location {
+fn put(log: &SegmentLog, key: &[u8], value: &[u8], room: AppendSource) -> Location {
     loop {
         match log.append(&head(key), value, room) {
             Ok(at) => return at,
@@ -74,7 +74,7 @@ fn reclaim(log: &SegmentLog, model: &mut HashMap<Vec<u8>, (Location, Vec<u8>)>, 
         }
     }
     for (key, value, from) in moved {
-        let to = put(log, &key, &value, Room::Moved);
+        let to = put(log, &key, &value, AppendSource::Moved);
         model.insert(key, (to, value));
         log.live().discount(from);
     }
@@ -123,7 +123,7 @@ fn follow(steps: Vec<Step>, encrypted: bool) {
         match step {
             Step::Put { key, len } => {
                 let (key, value) = (vec![key; 5], value_of(number as u64, len));
-                let at = put(&log, &key, &value, Room::Demoted);
+                let at = put(&log, &key, &value, AppendSource::Demoted);
                 if let Some((before, _)) = model.insert(key, (at, value)) {
                     log.live().discount(before);
                 }
@@ -192,7 +192,7 @@ fn a_record_is_read_from_its_buffer_and_from_the_file() {
     for encrypted in [false, true] {
         let disk = SimulatedDisk::new(1);
         let log = open(&disk, encrypted);
-        let at = put(&log, b"key", b"value", Room::Demoted);
+        let at = put(&log, b"key", b"value", AppendSource::Demoted);
         assert!(log.is_buffered(at) && !log.has_full_buffer());
         assert!(disk.list(Path::new("tier")).unwrap().is_empty(), "appending does not touch the disk");
         assert_reads(&log, at, b"key", b"value");
@@ -200,7 +200,7 @@ fn a_record_is_read_from_its_buffer_and_from_the_file() {
         assert!(log.write_buffers(Which::All).unwrap() > 0);
         assert!(!log.is_buffered(at));
         assert_reads(&log, at, b"key", b"value");
-        let second = put(&log, b"key 2", b"value 2", Room::Demoted);
+        let second = put(&log, b"key 2", b"value 2", AppendSource::Demoted);
         assert_eq!(second.segment(), at.segment());
         assert_reads(&log, second, b"key 2", b"value 2");
         let is_plain = {
@@ -218,7 +218,7 @@ fn a_record_is_ready_when_reading_it_does_not_block() {
     let disk = SimulatedDisk::new(1);
     let log = open(&disk, false);
     let places: Vec<Location> =
-        (0..4_u64).map(|number| put(&log, b"key", &value_of(number, 3000), Room::Demoted)).collect();
+        (0..4_u64).map(|number| put(&log, b"key", &value_of(number, 3000), AppendSource::Demoted)).collect();
     let is_ready = |at: &Location| log.read_ready(*at, &mut Vec::new()).unwrap().is_some();
     assert!(places.iter().all(is_ready), "the records are in a buffer");
     log.write_buffers(Which::All).unwrap();
@@ -228,7 +228,7 @@ fn a_record_is_ready_when_reading_it_does_not_block() {
     let mut buffer = Vec::new();
     for number in 0..300 {
         log.seal();
-        put(&log, b"other", &value_of(number, 100), Room::Demoted);
+        put(&log, b"other", &value_of(number, 100), AppendSource::Demoted);
         log.write_buffers(Which::All).unwrap();
     }
     assert!(!is_ready(&places[0]));
@@ -242,7 +242,7 @@ fn records_in_the_page_cache_are_ready() {
     let directory = std::env::temp_dir().join(format!("ember-ready-{}", std::process::id()));
     let options = LogOptions { directory: directory.clone(), ..options(true) };
     let log = SegmentLog::open(Arc::new(OsDisk), options).unwrap();
-    let at = put(&log, b"key", b"value", Room::Demoted);
+    let at = put(&log, b"key", b"value", AppendSource::Demoted);
     log.write_buffers(Which::All).unwrap();
     let mut buffer = Vec::new();
     // The pages were written just now. A file system that does not know reports that the read would block.
@@ -250,7 +250,7 @@ fn records_in_the_page_cache_are_ready() {
         assert_eq!((record.head.key, record.value), (&b"key"[..], &b"value"[..]));
     }
     log.clear().unwrap();
-    assert!(matches!(log.read_ready(at, &mut buffer), Err(ReadError::Gone)));
+    assert!(matches!(log.read_ready(at, &mut buffer), Err(ReadError::Removed)));
     std::fs::remove_dir_all(&directory).unwrap();
 }
 
@@ -258,7 +258,7 @@ fn records_in_the_page_cache_are_ready() {
 fn opening_removes_files_left_by_another_process() {
     let disk = SimulatedDisk::new(1);
     let log = open(&disk, false);
-    put(&log, b"key", b"value", Room::Demoted);
+    put(&log, b"key", b"value", AppendSource::Demoted);
     log.write_buffers(Which::All).unwrap();
     std::mem::forget(log);
     disk.create(Path::new("tier/segment-x.tier")).unwrap();
@@ -278,10 +278,10 @@ fn values_larger_than_a_segment_get_a_separate_segment() {
     for encrypted in [false, true] {
         let disk = SimulatedDisk::new(1);
         let log = open(&disk, encrypted);
-        let small = put(&log, b"small", b"value", Room::Demoted);
+        let small = put(&log, b"small", b"value", AppendSource::Demoted);
         let value = value_of(1, SEGMENT_BYTES as usize + 5);
-        let large = put(&log, b"large", &value, Room::Demoted);
-        let next = put(&log, b"behind", b"value", Room::Demoted);
+        let large = put(&log, b"large", &value, AppendSource::Demoted);
+        let next = put(&log, b"behind", b"value", AppendSource::Demoted);
         assert_ne!(small.segment(), large.segment());
         assert_ne!(next.segment(), large.segment());
         for _ in 0..2 {
@@ -299,7 +299,7 @@ fn values_larger_than_a_segment_get_a_separate_segment() {
         assert_eq!(log.choose(1), Some(large.segment()));
         assert_eq!(log.remove_empty().unwrap(), 1);
         let mut buffer = Vec::new();
-        assert!(matches!(log.read(large, &mut buffer), Err(ReadError::Gone)));
+        assert!(matches!(log.read(large, &mut buffer), Err(ReadError::Removed)));
     }
 }
 
@@ -309,7 +309,7 @@ fn the_number_of_buffers_is_limited_and_writing_frees_them() {
     let value = value_of(1, 1 << 20);
     let mut places = Vec::new();
     let full = loop {
-        match log.append(&head(b"key"), &value, Room::Demoted) {
+        match log.append(&head(b"key"), &value, AppendSource::Demoted) {
             Ok(at) => places.push(at),
             Err(full) => break full,
         }
@@ -318,7 +318,7 @@ fn the_number_of_buffers_is_limited_and_writing_frees_them() {
     assert!(places.len() >= 12 && log.has_full_buffer());
     assert!(log.statistics().buffer_bytes <= (BUFFERS_MAX * BUFFER_BYTES) as u64);
     assert!(log.write_buffers(Which::Full).unwrap() > 0);
-    places.push(put(&log, b"key", &value, Room::Demoted));
+    places.push(put(&log, b"key", &value, AppendSource::Demoted));
     for at in places {
         assert_reads(&log, at, b"key", &value);
     }
@@ -331,12 +331,12 @@ fn at_the_limit_only_moved_records_are_accepted() {
     let value = value_of(1, 1 << 20);
     let mut places = Vec::new();
     while log.statistics().stored_bytes < 9 << 20 {
-        places.push(put(&log, b"key", &value, Room::Demoted));
+        places.push(put(&log, b"key", &value, AppendSource::Demoted));
     }
-    assert_eq!(log.append(&head(b"key"), &value, Room::Demoted), Err(LogFull::Limit));
-    let moved = put(&log, b"key", &value, Room::Moved);
+    assert_eq!(log.append(&head(b"key"), &value, AppendSource::Demoted), Err(LogFull::Limit));
+    let moved = put(&log, b"key", &value, AppendSource::Moved);
     log.set_limit(20 << 20);
-    let more = put(&log, b"key", &value, Room::Demoted);
+    let more = put(&log, b"key", &value, AppendSource::Demoted);
     for at in places.into_iter().chain([moved, more]) {
         assert_reads(&log, at, b"key", &value);
     }
@@ -357,18 +357,18 @@ fn a_write_that_fails_loses_nothing() {
             let log = open(&disk, gives_up);
             // Segments of 2 MiB.
             log.set_limit(64 << 20);
-            let before = put(&log, b"before", b"value", Room::Demoted);
+            let before = put(&log, b"before", b"value", AppendSource::Demoted);
             log.write_buffers(Which::All).unwrap();
             let values: Vec<Vec<u8>> = (0..200).map(|number| value_of(number, 64 << 10)).collect();
             let mut places = Vec::new();
             // Some segments have files, and the next ones have none yet.
             for value in &values[..50] {
-                places.push(put(&log, b"key", value, Room::Demoted));
+                places.push(put(&log, b"key", value, AppendSource::Demoted));
             }
             disk.set_faults(faults.clone());
             let mut failed = None;
             for value in &values[50..] {
-                match log.append(&head(b"key"), value, Room::Demoted) {
+                match log.append(&head(b"key"), value, AppendSource::Demoted) {
                     Ok(at) => places.push(at),
                     Err(LogFull::Buffers) => {
                         failed = log.write_buffers(Which::All).err();
@@ -380,7 +380,7 @@ fn a_write_that_fails_loses_nothing() {
             let failed = failed.or_else(|| log.write_buffers(Which::All).err());
             let failed = failed.unwrap();
             assert_eq!(failed.cause.is_full(), is_full, "{failed}");
-            assert_eq!(log.append(&head(b"key"), b"v", Room::Moved), Err(LogFull::Failing));
+            assert_eq!(log.append(&head(b"key"), b"v", AppendSource::Moved), Err(LogFull::Failing));
             for (at, value) in places.iter().zip(&values) {
                 assert_reads(&log, *at, b"key", value);
             }
@@ -397,7 +397,7 @@ fn a_write_that_fails_loses_nothing() {
                     match taken.get(at) {
                         Some(given) => {
                             assert!(given == value);
-                            assert!(matches!(log.read(*at, &mut buffer), Err(ReadError::Gone)));
+                            assert!(matches!(log.read(*at, &mut buffer), Err(ReadError::Removed)));
                         }
                         None => assert_reads(&log, *at, b"key", value),
                     }
@@ -406,7 +406,7 @@ fn a_write_that_fails_loses_nothing() {
             disk.set_faults(Faults::default());
             log.write_buffers(Which::All).unwrap();
             assert_reads(&log, before, b"before", b"value");
-            let after = put(&log, b"after", b"value", Room::Demoted);
+            let after = put(&log, b"after", b"value", AppendSource::Demoted);
             log.write_buffers(Which::All).unwrap();
             assert_reads(&log, after, b"after", b"value");
             if !gives_up {
@@ -422,7 +422,7 @@ fn a_write_that_fails_loses_nothing() {
 fn a_failed_read_is_an_error_and_may_be_retried() {
     let disk = SimulatedDisk::new(1);
     let log = open(&disk, false);
-    let at = put(&log, b"key", b"value", Room::Demoted);
+    let at = put(&log, b"key", b"value", AppendSource::Demoted);
     log.write_buffers(Which::All).unwrap();
     disk.set_faults(Faults { read_error_percent: 100, ..Faults::default() });
     let mut buffer = Vec::new();
@@ -439,7 +439,7 @@ fn written(encrypted: bool) -> (SimulatedDisk, SegmentLog, Vec<(Location, Vec<u8
     let sizes = [0, 1, 20, 150, 3, 300];
     let records = sizes.iter().enumerate().map(|(number, &len)| {
         let value = value_of(number as u64, len);
-        (put(&log, format!("key {number}").as_bytes(), &value, Room::Demoted), value)
+        (put(&log, format!("key {number}").as_bytes(), &value, AppendSource::Demoted), value)
     });
     let records = records.collect();
     log.write_buffers(Which::All).unwrap();
@@ -540,13 +540,13 @@ fn removed_segments_are_deleted_and_failed_deletions_retried() {
     let disk = SimulatedDisk::new(1);
     let log = open(&disk, false);
     let files = || disk.list(Path::new("tier")).unwrap().len();
-    let first = put(&log, b"first", b"value", Room::Demoted);
+    let first = put(&log, b"first", b"value", AppendSource::Demoted);
     log.write_buffers(Which::All).unwrap();
     log.remove(first.segment()).unwrap();
     assert!(log.segments().is_empty() && files() == 0);
     let mut buffer = Vec::new();
-    assert!(matches!(log.read(first, &mut buffer), Err(ReadError::Gone)));
-    let second = put(&log, b"second", b"value", Room::Demoted);
+    assert!(matches!(log.read(first, &mut buffer), Err(ReadError::Removed)));
+    let second = put(&log, b"second", b"value", AppendSource::Demoted);
     log.write_buffers(Which::All).unwrap();
     assert_reads(&log, second, b"second", b"value");
     disk.set_faults(Faults { name_error_percent: 100, ..Faults::default() });
@@ -564,7 +564,7 @@ fn more_segments_than_open_files_can_be_read() {
     let mut places = Vec::new();
     for number in 0..300_u64 {
         let key = number.to_le_bytes();
-        places.push(put(&log, &key, b"value", Room::Demoted));
+        places.push(put(&log, &key, b"value", AppendSource::Demoted));
         log.write_buffers(Which::All).unwrap();
         log.seal();
     }
@@ -590,7 +590,7 @@ fn reclaiming_at_half_keeps_the_limit_and_writes_at_most_twice() {
         let key = (state >> 33).wrapping_rem(keys).to_le_bytes().to_vec();
         let value = value_of(number, value_bytes);
         loop {
-            match log.append(&head(&key), &value, Room::Demoted) {
+            match log.append(&head(&key), &value, AppendSource::Demoted) {
                 Ok(at) => {
                     if let Some((before, _)) = model.insert(key, (at, value)) {
                         log.live().discount(before);
@@ -629,7 +629,7 @@ fn threads_read_while_others_append_write_and_reclaim() {
             for number in 0..12_000_u64 {
                 let (key, value) = (number * 7 % 1000, value_of(number, len_of(number)));
                 let at = loop {
-                    match log.append(&head(&key.to_le_bytes()), &value, Room::Demoted) {
+                    match log.append(&head(&key.to_le_bytes()), &value, AppendSource::Demoted) {
                         Ok(at) => break at,
                         Err(LogFull::Buffers) => std::thread::yield_now(),
                         Err(full) => panic!("{full}"),
@@ -662,7 +662,7 @@ fn threads_read_while_others_append_write_and_reclaim() {
                         continue;
                     }
                     let to = loop {
-                        match log.append(&record.head, record.value, Room::Moved) {
+                        match log.append(&record.head, record.value, AppendSource::Moved) {
                             Ok(to) => break to,
                             Err(LogFull::Buffers) => _ = log.write_buffers(Which::Full).unwrap(),
                             Err(full) => panic!("{full}"),
@@ -697,7 +697,7 @@ fn threads_read_while_others_append_write_and_reclaim() {
                             hits += 1;
                         }
                         // It was moved or replaced meanwhile.
-                        Err(ReadError::Gone) => assert_ne!(current.lock()[&key].0, at),
+                        Err(ReadError::Removed) => assert_ne!(current.lock()[&key].0, at),
                         Err(error) => panic!("{error}"),
                     }
                 }

@@ -24,7 +24,7 @@ macro_rules! of_store {
 }
 
 /// The destinations of demoted values, and the arguments that make a server demote all values there.
-pub const VALUES_AWAY: [(&str, &[&str]); 4] = [
+pub const DEMOTION_TARGETS: [(&str, &[&str]); 4] = [
     (
         "tiers",
         &["--maxmemory", "1gb", "--tiered-min-value", "1", "--tiered-goal", "0", "--tiered-path", "tiers"],
@@ -41,7 +41,7 @@ pub const VALUES_AWAY: [(&str, &[&str]); 4] = [
 pub(crate) fn arguments(program: &Path, own: &[String]) -> &'static [&'static str] {
     let is_ember = program.file_name().is_some_and(|name| name == "ember-server");
     let Some(place) = std::env::var_os(VARIABLE).filter(|_| is_ember) else { return &[] };
-    let found = VALUES_AWAY.iter().find(|(name, _)| place == *name);
+    let found = DEMOTION_TARGETS.iter().find(|(name, _)| place == *name);
     let (name, arguments) =
         found.unwrap_or_else(|| panic!("{VARIABLE} is not a valid place for values: {}", place.display()));
     let has_log = own.iter().any(|argument| argument == "--appendonly");

@@ -20,7 +20,7 @@ mod server;
 mod waiting;
 
 pub use client::{RawClient, encode};
-pub use demotion_targets::VALUES_AWAY;
+pub use demotion_targets::DEMOTION_TARGETS;
 pub use directory::Directory;
 pub use documents::{Block, Exchange, code_blocks, run_session, session_exchanges};
 pub use ember_protocol::client::{Value, encode_command, quote, split_arguments};

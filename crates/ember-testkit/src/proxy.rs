@@ -27,12 +27,12 @@ struct Shared {
 }
 
 impl Proxy {
-    /// Creates a proxy that cuts connection number `n`, from 0 on, after `cut_behind(n)` bytes from the server.
+    /// Creates a proxy that cuts connection number `n`, from 0 on, after `cut_after(n)` bytes from the server.
     ///
     /// # Panics
     /// If no port is available.
-    pub fn cutting(server: SocketAddr, cut_behind: impl Fn(u64) -> u64 + Send + 'static) -> Proxy {
-        Proxy::start(server, cut_behind, u64::MAX)
+    pub fn cutting(server: SocketAddr, cut_after: impl Fn(u64) -> u64 + Send + 'static) -> Proxy {
+        Proxy::start(server, cut_after, u64::MAX)
     }
 
     /// Creates a proxy that forwards this many bytes per second on each connection.
@@ -45,7 +45,7 @@ impl Proxy {
 
     fn start(
         server: SocketAddr,
-        cut_behind: impl Fn(u64) -> u64 + Send + 'static,
+        cut_after: impl Fn(u64) -> u64 + Send + 'static,
         bytes_per_second: u64,
     ) -> Proxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the system assigns a port");
@@ -63,7 +63,7 @@ impl Proxy {
                 let (Ok(to), Ok(from)) = (server.try_clone(), client.try_clone()) else { continue };
                 // Without this it is only slower.
                 let _ = server.set_nodelay(true).and(client.set_nodelay(true));
-                let line = Line { bytes: cut_behind(number), bytes_per_second, passed: Arc::clone(&shared) };
+                let line = Line { bytes: cut_after(number), bytes_per_second, passed: Arc::clone(&shared) };
                 let back =
                     Line { bytes: u64::MAX, bytes_per_second: u64::MAX, passed: Arc::new(Shared::default()) };
                 thread::spawn(move || back.pass_on(from, to));
@@ -110,8 +110,8 @@ impl Line {
         let mut buffer = vec![0; PORTION_BYTES];
         let mut pace = Pace::new(self.bytes_per_second);
         while self.bytes > 0 {
-            let room = buffer.len().min(usize::try_from(self.bytes).unwrap_or(usize::MAX));
-            let Ok(count @ 1..) = from.read(&mut buffer[..room]) else { break };
+            let allowed = buffer.len().min(usize::try_from(self.bytes).unwrap_or(usize::MAX));
+            let Ok(count @ 1..) = from.read(&mut buffer[..allowed]) else { break };
             if to.write_all(&buffer[..count]).is_err() {
                 break;
             }

@@ -256,8 +256,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Keeps values in memory even if other servers demote theirs ([`crate::VALUES_AWAY`]): for tests of their memory
-    /// usage.
+    /// Keeps values in memory even if other servers demote theirs ([`crate::DEMOTION_TARGETS`]): for tests of their
+    /// memory usage.
     pub fn keeps_values(mut self) -> Self {
         self.keeps_values = true;
         self

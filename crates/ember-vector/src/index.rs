@@ -47,7 +47,7 @@ pub struct Index {
     /// The training in progress, if any.
     pub(crate) training: Option<Box<Claim>>,
     /// Whether lists were requested regardless of the size.
-    pub(crate) is_training_wanted: bool,
+    pub(crate) is_training_requested: bool,
     pub(crate) len: usize,
     /// The number of insertions so far.
     pub(crate) inserted: u64,
@@ -76,7 +76,7 @@ impl Index {
             graph,
             lists: None,
             training: None,
-            is_training_wanted: false,
+            is_training_requested: false,
             len: 0,
             inserted: 0,
             pending: Pending::default(),
@@ -204,7 +204,7 @@ impl Index {
             self.pending.push(slot, self.inserted, width);
             return;
         }
-        self.note_change(slot);
+        self.mark_changed(slot);
         let Some(lists) = &mut self.lists else { return self.space.set(slot, &row) };
         if !lists.take_out(slot) {
             self.pending.remove(slot);
@@ -307,8 +307,8 @@ impl Index {
         } else {
             self.space.swap_remove(slot);
         }
-        self.note_change(slot);
-        self.note_change((self.len - 1) as u32);
+        self.mark_changed(slot);
+        self.mark_changed((self.len - 1) as u32);
         self.len -= 1;
     }
 
@@ -323,7 +323,7 @@ impl Index {
         if self.graph.is_none() {
             let mut index = self.clone();
             index.training = None;
-            index.want_training();
+            index.request_training();
             index.train();
             index.link_pending(usize::MAX, scratch);
             return index;
@@ -374,8 +374,8 @@ impl Index {
     }
 
     /// The slots that a slot is linked with on one of its levels, including dead ones; none without a graph.
-    pub fn neighbours(&self, slot: u32, level: usize) -> Vec<u32> {
-        self.graph.as_ref().map_or(Vec::new(), |graph| graph.neighbours(slot, level).to_vec())
+    pub fn neighbors(&self, slot: u32, level: usize) -> Vec<u32> {
+        self.graph.as_ref().map_or(Vec::new(), |graph| graph.neighbors(slot, level).to_vec())
     }
 
     /// Whether a search scans all vectors.
@@ -397,8 +397,8 @@ impl Index {
     /// The approximate number of distances for a search of `width` near vectors, or in `width` lists.
     pub fn distances_of_search(&self, width: usize) -> usize {
         if let Some(lists) = self.lists.as_ref().filter(|_| !self.is_scanned()) {
-            let looked_at = self.len.saturating_mul(width.min(lists.count())) / lists.count();
-            return looked_at + lists.count() + self.pending.len();
+            let compared = self.len.saturating_mul(width.min(lists.count())) / lists.count();
+            return compared + lists.count() + self.pending.len();
         }
         match &self.graph {
             Some(graph) if !self.is_scanned() => {
@@ -582,16 +582,16 @@ impl Index {
             let count = promising.len();
             let (first, others) = promising.split_at_mut(width.min(count));
             let mut distances = 0;
-            let mut look_at = |promising: &[u64], scratch: &mut Scratch| {
+            let mut compare_lists = |promising: &[u64], scratch: &mut Scratch| {
                 let parts = promising.iter().flat_map(|&key| lists.parts(key as u32));
                 self.offer_parts(lists, &row, parts, (most, distances_max, &mut distances), keep, scratch);
             };
-            look_at(first, scratch);
+            compare_lists(first, scratch);
             if scratch.nearest.len() < most {
                 others.sort_unstable();
                 for list in others.chunks(1) {
                     if scratch.nearest.len() < most {
-                        look_at(list, scratch);
+                        compare_lists(list, scratch);
                     }
                 }
             }
@@ -692,7 +692,7 @@ impl Index {
 
     /// Converts a distance to the one shown to users: with cosine 0 to 2, with L2 the distance, with the inner product
     /// that.
-    pub fn told(&self, distance: f32) -> f32 {
+    pub fn metric_distance(&self, distance: f32) -> f32 {
         match self.config.metric {
             Metric::Cosine => distance,
             Metric::L2 => distance.sqrt(),

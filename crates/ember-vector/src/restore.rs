@@ -164,7 +164,7 @@ fn drop_one_sided(graph: &mut Graph, level: usize) {
         if graph.level(slot) < level {
             continue;
         }
-        let links = graph.neighbours(slot, level);
+        let links = graph.neighbors(slot, level);
         let both: Vec<u32> = links.iter().filter(|&link| graph.are_linked(link, slot, level)).collect();
         if both.len() < links.len() {
             graph.set_links(slot, level, &both);

@@ -54,7 +54,7 @@ pub(crate) fn farthest(nearest: &BinaryHeap<u64>, most: usize) -> u64 {
 pub(crate) struct Pool {
     keys: Vec<u64>,
     /// Parallel to `keys`.
-    were_looked_at: Vec<bool>,
+    were_visited: Vec<bool>,
     /// All nodes before this index were visited.
     next: usize,
 }
@@ -62,7 +62,7 @@ pub(crate) struct Pool {
 impl Pool {
     pub(crate) fn clear(&mut self) {
         self.keys.clear();
-        self.were_looked_at.clear();
+        self.were_visited.clear();
         self.next = 0;
     }
 
@@ -77,11 +77,11 @@ impl Pool {
     pub(crate) fn take(&mut self, key: u64, most: usize) -> bool {
         if self.keys.len() == most {
             self.keys.pop();
-            self.were_looked_at.pop();
+            self.were_visited.pop();
         }
         let at = self.keys.partition_point(|&other| other < key);
         self.keys.insert(at, key);
-        self.were_looked_at.insert(at, false);
+        self.were_visited.insert(at, false);
         let is_next = at <= self.next;
         if is_next {
             self.next = at;
@@ -92,9 +92,9 @@ impl Pool {
     /// Marks the nearest unvisited node as visited and returns it, with the node to visit next if no nearer one is
     /// added.
     #[inline]
-    pub(crate) fn look(&mut self) -> Option<(u64, Option<u32>)> {
+    pub(crate) fn visit_nearest(&mut self) -> Option<(u64, Option<u32>)> {
         let at = self.waiting(self.next)?;
-        self.were_looked_at[at] = true;
+        self.were_visited[at] = true;
         let next = self.waiting(at + 1);
         self.next = next.unwrap_or(self.keys.len());
         Some((self.keys[at], next.map(|next| self.keys[next] as u32)))
@@ -103,7 +103,7 @@ impl Pool {
     /// The index of the first unvisited node from `from` on.
     #[inline]
     fn waiting(&self, from: usize) -> Option<usize> {
-        let ahead = self.were_looked_at.get(from..)?.iter().position(|was_looked_at| !was_looked_at)?;
+        let ahead = self.were_visited.get(from..)?.iter().position(|was_visited| !was_visited)?;
         Some(from + ahead)
     }
 }
@@ -247,11 +247,11 @@ mod tests {
                 assert_eq!(pool.keys, nearest);
                 if step % 3 == 0 {
                     let waiting = nearest.iter().find(|key| !looked_at.contains(*key)).copied();
-                    assert_eq!(pool.look().map(|(key, _)| key), waiting);
+                    assert_eq!(pool.visit_nearest().map(|(key, _)| key), waiting);
                     looked_at.extend(waiting);
                 }
             }
-            while let Some((key, _)) = pool.look() {
+            while let Some((key, _)) = pool.visit_nearest() {
                 assert!(!looked_at.contains(&key));
                 looked_at.push(key);
             }

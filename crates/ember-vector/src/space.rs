@@ -256,9 +256,9 @@ impl<'s> Gather<'s> {
         Gather { space, rows: Vec::with_capacity(most) }
     }
 
-    /// Passes the distance between each slot and `row` to `tell`.
+    /// Passes the distance between each slot and `row` to `visit`.
     #[inline]
-    pub(crate) fn measure(&mut self, row: &[u8], slots: &[u32], mut tell: impl FnMut(u32, f32)) {
+    pub(crate) fn measure(&mut self, row: &[u8], slots: &[u32], mut visit: impl FnMut(u32, f32)) {
         let Gather { space, rows } = self;
         let ahead = space.rows_ahead();
         rows.clear();
@@ -268,7 +268,7 @@ impl<'s> Gather<'s> {
             if let Some(next) = rows.get(at + ahead) {
                 kernels::prefetch(next);
             }
-            tell(slot, space.distance(row, other));
+            visit(slot, space.distance(row, other));
         }
     }
 }

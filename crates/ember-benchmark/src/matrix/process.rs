@@ -20,7 +20,7 @@ const READY: [&str; 2] = ["listening", "eady to accept connections"];
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The interval of polling a server that is loading.
-const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The number of log lines shown for a server that does not start.
 const LINES_SHOWN: usize = 3;
@@ -86,7 +86,7 @@ impl Process {
         }
         // A server listens before it has loaded, to report its state.
         while is_loading(port).map_err(failed)? {
-            let _ = lines.recv_timeout(LOOK_INTERVAL);
+            let _ = lines.recv_timeout(CHECK_INTERVAL);
         }
         Ok(process)
     }

@@ -184,8 +184,8 @@ fn say(file: &Path, repaired: &Repaired) {
     if let Some(cut) = &repaired.cut {
         put_line(format!("  reason: {cut}"));
     }
-    if !repaired.lacking.is_empty() {
-        put_line(format!("  left out: {}", repaired.lacking));
+    if !repaired.unsupported.is_empty() {
+        put_line(format!("  left out: {}", repaired.unsupported));
     }
     for (key, error) in repaired.lost_keys.iter().take(NAMED_KEYS_MAX) {
         put_line(format!("  lost: the key '{}': {}", key.escape_ascii(), error.problem));

@@ -22,7 +22,7 @@ use crate::arguments::{Check, KeyOption};
 const CACHE_BYTES: u64 = 64 << 20;
 
 /// The maximum number of errors that are printed individually.
-const SAID_MAX: u64 = 20;
+const PRINTED_MAX: u64 = 20;
 
 /// Returns the engine and the files of the store at a path, which is its directory or those files.
 pub(super) fn store_at(path: &Path) -> Option<(EngineKind, PathBuf)> {
@@ -135,12 +135,12 @@ fn check_all(store: &Store, files: &Path) -> Result<Outcome, StoreError> {
     let mut mistakes = 0;
     let checked = store.check(&mut |error| {
         mistakes += 1;
-        if mistakes <= SAID_MAX {
+        if mistakes <= PRINTED_MAX {
             print_problem(format_args!("{path}: {error}"));
         }
     })?;
-    if mistakes > SAID_MAX {
-        print_problem(format_args!("{path}: and {} more", mistakes - SAID_MAX));
+    if mistakes > PRINTED_MAX {
+        print_problem(format_args!("{path}: and {} more", mistakes - PRINTED_MAX));
     }
     let (keys, bytes) = (counted(checked.keys, "key", "keys"), checked.value_bytes);
     if mistakes > 0 {

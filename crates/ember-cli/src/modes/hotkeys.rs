@@ -8,7 +8,7 @@ use ember_client::Connection;
 use ember_client::put;
 
 /// The maximum number of keys reported at the end.
-const TOLD_MAX: usize = 16;
+const SHOWN_MAX: usize = 16;
 
 /// Scans all keys.
 pub(super) fn run(connection: &mut Connection, mut scan: Scan) -> Result<(), Failure> {
@@ -56,11 +56,11 @@ impl Hottest {
     /// Adds a key if it is one of them; returns whether it is.
     fn add(&mut self, key: String, frequency: i64) -> bool {
         let at = self.0.partition_point(|(_, other)| *other < frequency);
-        if frequency <= 0 || (at == 0 && self.0.len() == TOLD_MAX) {
+        if frequency <= 0 || (at == 0 && self.0.len() == SHOWN_MAX) {
             return false;
         }
         self.0.insert(at, (key, frequency));
-        if self.0.len() > TOLD_MAX {
+        if self.0.len() > SHOWN_MAX {
             self.0.remove(0);
         }
         true
@@ -75,13 +75,13 @@ mod tests {
     fn the_hottest_keys_are_kept_and_the_first_of_equals() {
         let mut hottest = Hottest::default();
         assert!(!hottest.add("cold".to_owned(), 0));
-        for number in 0..TOLD_MAX {
+        for number in 0..SHOWN_MAX {
             assert!(hottest.add(number.to_string(), 5));
         }
         assert!(!hottest.add("late".to_owned(), 5));
         assert!(hottest.add("hot".to_owned(), 6));
-        assert_eq!(hottest.0.len(), TOLD_MAX);
+        assert_eq!(hottest.0.len(), SHOWN_MAX);
         assert_eq!(hottest.0.last(), Some(&("hot".to_owned(), 6)));
-        assert!(!hottest.0.iter().any(|(key, _)| *key == (TOLD_MAX - 1).to_string()));
+        assert!(!hottest.0.iter().any(|(key, _)| *key == (SHOWN_MAX - 1).to_string()));
     }
 }

@@ -67,11 +67,11 @@ impl Assistant {
 
     /// Sends a command and returns its reply. A broken connection is dropped.
     fn ask(&self, command: &[&[u8]]) -> Option<Value> {
-        let mut lent = self.connection.borrow_mut();
-        let connection = lent.as_mut()?;
+        let mut borrowed = self.connection.borrow_mut();
+        let connection = borrowed.as_mut()?;
         let answer = ask(connection, command);
         if answer.is_err() {
-            *lent = None;
+            *borrowed = None;
         }
         answer.ok()
     }
@@ -123,7 +123,7 @@ impl Assistant {
         let tokens = tokens.filter(|token| starts_with(token, begin) && !begin.is_empty());
         let mut found: Vec<String> =
             tokens.map(|token| if is_small { token.to_ascii_lowercase() } else { token }).collect();
-        if command.wants_key(after) {
+        if command.expects_key(after) {
             found.extend(self.keys(begin));
         }
         found

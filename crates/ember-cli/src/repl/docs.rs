@@ -190,7 +190,7 @@ impl Command {
     }
 
     /// Whether the next word after some words is a key.
-    pub(super) fn wants_key(&self, words: &[String]) -> bool {
+    pub(super) fn expects_key(&self, words: &[String]) -> bool {
         self.left_after(words).first().is_some_and(|argument| {
             let first = argument.parts.first();
             argument.token.is_none() && (argument.is_key || first.is_some_and(|part| part.is_key))
@@ -288,7 +288,7 @@ mod tests {
         let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let mut set = set();
         set.arguments[0].is_key = true;
-        assert!(set.wants_key(&words("")) && !set.wants_key(&words("k")));
+        assert!(set.expects_key(&words("")) && !set.expects_key(&words("k")));
         assert_eq!(set.tokens_after(&words("k v")), ["NX", "XX", "EX", "KEEPTTL"]);
         assert_eq!(set.tokens_after(&words("k v EX 10")), ["NX", "XX"]);
         assert!(set.has_token("ex") && !set.has_token("v"));

@@ -42,7 +42,7 @@ pub struct Loan {
     /// The watch of the keys of a call that may store something.
     watch: Option<Arc<Watch>>,
     /// The keys of a call that may store something.
-    keys: Vec<LentKey>,
+    keys: Vec<BorrowedKey>,
     /// The results of the call at the keys it has changed.
     stored: Vec<Stored>,
     /// The journal records of the call.
@@ -54,7 +54,7 @@ const CHANGED: KeyFlags = KeyFlags::RW.union(KeyFlags::OW).union(KeyFlags::RM);
 
 /// A key of a call that may store something.
 #[derive(Clone, Copy)]
-struct LentKey {
+struct BorrowedKey {
     arg: usize,
     /// The number of its database.
     database: usize,
@@ -65,7 +65,7 @@ struct LentKey {
 
 /// The result of a call at a key.
 struct Stored {
-    key: LentKey,
+    key: BorrowedKey,
     /// The new entry, or none.
     slot: Option<Slot>,
     /// Whether observers of the key are notified.
@@ -109,7 +109,7 @@ impl Loan {
             });
             guards.shard_mut(hash.shard()).lend(database, hash, key, turn.expired_ms(), &mut shards[at].1)
         };
-        let mut lent_keys = Vec::new();
+        let mut borrowed_keys = Vec::new();
         if let Some(watch) = &watch {
             let target = command.spec.overwrites_in.and_then(|database_of| database_of(args));
             // If several arguments name the same key, the one that receives the result decides.
@@ -122,7 +122,7 @@ impl Loan {
                 keys.expire(arg);
                 keys.watch(arg, watch);
                 let was_there = lend(guards, turn, database, arg);
-                lent_keys.push(LentKey { arg, database, flags, was_there });
+                borrowed_keys.push(BorrowedKey { arg, database, flags, was_there });
             }
         } else {
             for arg in command.spec.key_positions(args) {
@@ -139,7 +139,7 @@ impl Loan {
             shards,
             turn,
             watch,
-            keys: lent_keys,
+            keys: borrowed_keys,
             stored: Vec::new(),
             recorded: Segment::default(),
         }
@@ -223,7 +223,7 @@ impl Loan {
             }
             _ => unreachable!("only a command that may be long takes a loan"),
         };
-        let mut guards = Guards::Lent(std::mem::take(&mut self.shards));
+        let mut guards = Guards::Borrowed(std::mem::take(&mut self.shards));
         let known = (0, keyspace.hash(&[]));
         let mark = self.turn.journal.begin_call(self.turn.counters.changes);
         let keys = Keys::new(keyspace, &mut guards, args, database, known, &mut self.turn);
@@ -295,7 +295,7 @@ impl Loan {
         let changes = turn.counters.changes;
         // Only the events of the call itself are published.
         let classes = std::mem::take(&mut turn.notices.classes);
-        for Stored { key: LentKey { arg, database, flags, .. }, slot, is_observed } in stored.drain(..) {
+        for Stored { key: BorrowedKey { arg, database, flags, .. }, slot, is_observed } in stored.drain(..) {
             let known = (0, keyspace.hash(&[]));
             let mut keys = Keys::new(keyspace, guards, args, database, known, turn);
             let mut key = keys.key(arg);
@@ -326,7 +326,7 @@ impl Turn {
     fn for_loan(&mut self, writes: bool) -> Turn {
         let mut turn = Turn::new(self.now_ms, self.random.next_u64());
         turn.settings = self.settings;
-        turn.noted_ms = self.noted_ms;
+        turn.recorded_ms = self.recorded_ms;
         // Borrowed values do not change.
         turn.keeps_expired = true;
         turn.keeps_past_expiries = self.keeps_past_expiries;

@@ -14,7 +14,7 @@ use crate::error::CommandError;
 use crate::keys::{Guards, Keys};
 use crate::keyspace::shard::ShardData;
 use crate::keyspace::shard::cold_values::Fetched;
-use crate::keyspace::shard::fetch_tickets::{Arrival, Asked, FetchOrder};
+use crate::keyspace::shard::fetch_tickets::{FetchOrder, FetchWaiter, Requested};
 use crate::keyspace::{Keyspace, SHARDS};
 use crate::spec::{Begin, Find, KeySpec, Spec, Values};
 use crate::turn::Turn;
@@ -94,7 +94,7 @@ fn handle(
     match command.run {
         Run::Keys(handler) => {
             let known = hold(&command.spec, access, hash, context, args);
-            if lacks_values(&command.spec, context, args, access, known)? {
+            if misses_values(&command.spec, context, args, access, known)? {
                 return Ok(Attempt::Fetch);
             }
             handler(&mut call_on(context, args, known, reply)).map(|()| Attempt::Done)
@@ -103,14 +103,14 @@ fn handle(
             context.guards.release(context.keyspace, context.turn);
             let locked = prepare(args)?;
             let known = hold(&command.spec, access, hash, context, args);
-            if lacks_values(&command.spec, context, args, access, known)? {
+            if misses_values(&command.spec, context, args, access, known)? {
                 return Ok(Attempt::Fetch);
             }
             locked(&mut call_on(context, args, known, reply)).map(|()| Attempt::Done)
         }
         Run::Long(handler) | Run::KeysOrLong { run: handler, .. } => {
             let known = hold(&command.spec, access, hash, context, args);
-            if lacks_values(&command.spec, context, args, access, known)? {
+            if misses_values(&command.spec, context, args, access, known)? {
                 return Ok(Attempt::Fetch);
             }
             handler(&mut call_on(context, args, known, reply))
@@ -121,14 +121,14 @@ fn handle(
             } else {
                 (access, hold(&command.spec, access, hash, context, args))
             };
-            if lacks_values(&command.spec, context, args, access, known)? {
+            if misses_values(&command.spec, context, args, access, known)? {
                 return Ok(Attempt::Fetch);
             }
             run(&mut call_on(context, args, known, reply))
         }
         Run::Blocking(handler) => {
             let known = hold(&command.spec, access, hash, context, args);
-            if lacks_values(&command.spec, context, args, access, known)? {
+            if misses_values(&command.spec, context, args, access, known)? {
                 return Ok(Attempt::Fetch);
             }
             match handler(&mut call_on(context, args, known, reply))? {
@@ -171,26 +171,26 @@ fn call_without_locks<'c>(
     KeyspaceCall { args, keyspace, database: *database, turn, reply, waiting: *waiting }
 }
 
-/// Requests the missing values of a call ([`Turn::lacking`]), which notify `arrival`. `ready` returns values that need
+/// Requests the missing values of a call ([`Turn::missing`]), which notify `arrival`. `ready` returns values that need
 /// no wait. Returns the orders that are still to be read, and how many values are already being read for other clients.
 /// Takes locks that are not held one after the other.
-pub fn ask_for_lacking(
+pub fn request_missing(
     context: &mut Context<'_, '_>,
-    arrival: &Arc<Arrival>,
+    arrival: &Arc<FetchWaiter>,
     mut ready: impl FnMut(&FetchOrder) -> Option<Fetched>,
 ) -> (Vec<FetchOrder>, u64) {
     let Context { keyspace, guards, turn, .. } = context;
     let (mut orders, mut joined) = (Vec::new(), 0);
-    for (database, key) in std::mem::take(&mut turn.lacking) {
+    for (database, key) in std::mem::take(&mut turn.missing) {
         let hash = keyspace.hash(&key);
         if !guards.holds(hash.shard()) {
             guards.hold_one(keyspace, turn, hash);
         }
         let shard = guards.shard_mut(hash.shard());
-        match shard.ask(database, hash, &key, Some(arrival)) {
-            Asked::Begun(order) => orders.extend(brought(shard, order, &mut ready)),
-            Asked::Joined => joined += 1,
-            Asked::Here => {}
+        match shard.request_value(database, hash, &key, Some(arrival)) {
+            Requested::Begun(order) => orders.extend(brought(shard, order, &mut ready)),
+            Requested::Joined => joined += 1,
+            Requested::Resident => {}
         }
     }
     (orders, joined)
@@ -203,13 +203,13 @@ fn brought(
     ready: &mut impl FnMut(&FetchOrder) -> Option<Fetched>,
 ) -> Option<FetchOrder> {
     let Some(fetched) = ready(&order) else { return Some(order) };
-    shard.arrive(&order, fetched);
+    shard.store_fetched(&order, fetched);
     None
 }
 
-/// Requests the values that a call will need, like [`ask_for_lacking`], before any client waits for them. Returns the
+/// Requests the values that a call will need, like [`request_missing`], before any client waits for them. Returns the
 /// orders that are still to be read.
-pub fn ask_ahead(
+pub fn request_ahead(
     spec: &Spec,
     context: &mut Context<'_, '_>,
     args: Args<'_>,
@@ -221,8 +221,8 @@ pub fn ask_ahead(
         let (key, hash) = (args.at(arg), keyspace.hash(args.at(arg)));
         guards.hold_one(keyspace, turn, hash);
         let shard = guards.shard_mut(hash.shard());
-        if shard.lacks(*database, hash, key, turn.expired_ms())
-            && let Asked::Begun(order) = shard.ask(*database, hash, key, None)
+        if shard.is_missing(*database, hash, key, turn.expired_ms())
+            && let Requested::Begun(order) = shard.request_value(*database, hash, key, None)
         {
             orders.extend(brought(shard, order, ready));
         }
@@ -230,14 +230,14 @@ pub fn ask_ahead(
     orders
 }
 
-/// Adds the cold values that a call will need to [`Turn::lacking`]. Takes the locks of its keys one after the other.
-pub fn note_lacking(spec: &Spec, context: &mut Context<'_, '_>, args: Args<'_>) {
+/// Adds the cold values that a call will need to [`Turn::missing`]. Takes the locks of its keys one after the other.
+pub fn record_missing(spec: &Spec, context: &mut Context<'_, '_>, args: Args<'_>) {
     let Context { keyspace, guards, turn, database, .. } = context;
     for arg in spec.value_positions(args) {
         let (key, hash) = (args.at(arg), keyspace.hash(args.at(arg)));
         guards.hold_one(keyspace, turn, hash);
-        if guards.data(hash.shard()).lacks(*database, hash, key, turn.expired_ms()) {
-            turn.lacking.push((*database, key.into()));
+        if guards.data(hash.shard()).is_missing(*database, hash, key, turn.expired_ms()) {
+            turn.missing.push((*database, key.into()));
         }
     }
 }
@@ -247,26 +247,26 @@ pub fn note_lacking(spec: &Spec, context: &mut Context<'_, '_>, args: Args<'_>) 
 ///
 /// # Errors
 /// The first error of `read`.
-pub fn bring_lacking<E>(
+pub fn fetch_missing<E>(
     context: &mut Context<'_, '_>,
     mut read: impl FnMut(&FetchOrder) -> Result<Fetched, E>,
 ) -> Result<(), E> {
     let Context { keyspace, guards, turn, .. } = context;
-    for (database, key) in std::mem::take(&mut turn.lacking) {
+    for (database, key) in std::mem::take(&mut turn.missing) {
         let hash = keyspace.hash(&key);
         let shard = guards.shard_mut(hash.shard());
         if let Some(order) = shard.order_now(database, hash, &key) {
             let fetched = read(&order)?;
-            shard.arrive(&order, fetched);
+            shard.store_fetched(&order, fetched);
         }
     }
     Ok(())
 }
 
-/// Returns whether values that a call needs are missing, and adds them to [`Turn::lacking`]. The locks of its keys are
+/// Returns whether values that a call needs are missing, and adds them to [`Turn::missing`]. The locks of its keys are
 /// held, so no value is demoted before it runs. One branch on servers without cold values.
 #[inline]
-fn lacks_values(
+fn misses_values(
     spec: &Spec,
     context: &mut Context<'_, '_>,
     args: Args<'_>,
@@ -280,34 +280,34 @@ fn lacks_values(
     if let Access::One(_) = access {
         let Context { guards, turn, database, .. } = context;
         let (arg, hash) = known;
-        if !guards.data(hash.shard()).lacks(*database, hash, args.at(arg), turn.expired_ms()) {
+        if !guards.data(hash.shard()).is_missing(*database, hash, args.at(arg), turn.expired_ms()) {
             return Ok(false);
         }
     }
-    find_lacking(spec, context, args, known)
+    find_missing(spec, context, args, known)
 }
 
 #[inline(never)]
-fn find_lacking(
+fn find_missing(
     spec: &Spec,
     context: &mut Context<'_, '_>,
     args: Args<'_>,
     (known, hash): (usize, KeyHash),
 ) -> Result<bool, CommandError> {
     let Context { keyspace, guards, turn, database, .. } = context;
-    turn.lacking.clear();
+    turn.missing.clear();
     let expired_ms = turn.expired_ms();
-    let mut lacks = |arg: usize| {
+    let mut is_missing = |arg: usize| {
         let hash = if arg == known { hash } else { keyspace.hash(args.at(arg)) };
-        guards.data(hash.shard()).lacks(*database, hash, args.at(arg), expired_ms)
+        guards.data(hash.shard()).is_missing(*database, hash, args.at(arg), expired_ms)
     };
     // Which values the call needs takes longer to determine, so that is only checked if some are cold.
-    if matches!(spec.values, Values::Unneeded) || !spec.key_positions(args).any(&mut lacks) {
+    if matches!(spec.values, Values::Unneeded) || !spec.key_positions(args).any(&mut is_missing) {
         return Ok(false);
     }
-    let lacking = spec.value_positions(args).filter(|&arg| lacks(arg));
-    turn.lacking.extend(lacking.map(|arg| (*database, args.at(arg).into())));
-    if turn.lacking.is_empty() {
+    let missing = spec.value_positions(args).filter(|&arg| is_missing(arg));
+    turn.missing.extend(missing.map(|arg| (*database, args.at(arg).into())));
+    if turn.missing.is_empty() {
         return Ok(false);
     }
     // Values that exceed the limit together would evict each other repeatedly.

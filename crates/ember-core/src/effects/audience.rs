@@ -13,7 +13,7 @@ const LISTED_MAX: usize = 64;
 struct Seat {
     receiver: Receiver,
     worker: u16,
-    wants_equal: bool,
+    sends_equal: bool,
 }
 
 /// The receivers of a query's results.
@@ -107,8 +107,8 @@ impl Audience {
     }
 
     /// Adds a receiver of a worker, which must not be in the list. O(1).
-    pub fn add(&mut self, worker: usize, receiver: Receiver, wants_equal: bool) {
-        let seat = Seat { receiver, worker: worker as u16, wants_equal };
+    pub fn add(&mut self, worker: usize, receiver: Receiver, sends_equal: bool) {
+        let seat = Seat { receiver, worker: worker as u16, sends_equal };
         match &mut self.seats {
             Seats::None => self.seats = Seats::One(seat),
             Seats::One(first) => {
@@ -160,8 +160,8 @@ impl Audience {
     }
 
     /// Returns whether a receiver wants equal results, too.
-    pub fn wants_equal(&self) -> bool {
-        self.seats().iter().any(|seat| seat.wants_equal)
+    pub fn sends_equal(&self) -> bool {
+        self.seats().iter().any(|seat| seat.sends_equal)
     }
 
     /// Returns the hash of the result that all receivers have; `None` if they have different ones.
@@ -192,11 +192,11 @@ mod tests {
         audience.add(3, receiver(1), true);
         audience.add(3, receiver(2), false);
         audience.add(1, receiver(3), false);
-        assert!(audience.wants_equal() && audience.workers() == [3, 1]);
+        assert!(audience.sends_equal() && audience.workers() == [3, 1]);
         assert_eq!(audience.receivers_of(3).collect::<Vec<_>>(), [receiver(1), receiver(2)]);
         audience.remove(receiver(1));
         audience.add(3, receiver(1), false);
-        assert!(!audience.wants_equal() && audience.receivers_of(3).count() == 2);
+        assert!(!audience.sends_equal() && audience.receivers_of(3).count() == 2);
         (1..=3).for_each(|id| audience.remove(receiver(id)));
         assert!(audience.is_empty() && audience.workers().is_empty());
     }

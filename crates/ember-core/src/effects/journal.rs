@@ -13,8 +13,8 @@
 //! A call that has changed something is its own effect, word for word, unless its handler records another
 //! ([`Journal::record`]): effects that depend on time or chance are recorded by their outcome (EXPIRE as PEXPIREAT,
 //! SPOP as SREM), blocking commands as their non-blocking forms (BLPOP as LPOP). An expiry or eviction is recorded as a
-//! removal ([`Journal::record_aside`]). Effects must be replayed with the clock at [`REPLAY_TIME_MS`], so that nothing
-//! expires in between.
+//! removal ([`Journal::record_separately`]). Effects must be replayed with the clock at [`REPLAY_TIME_MS`], so that
+//! nothing expires in between.
 //!
 //! A script may hide the changes of its calls from some readers ([`Readers`]): these skip the effect, but its record
 //! still has a number.
@@ -274,7 +274,7 @@ pub struct Journal {
     /// Whether the handler of the current call has recorded an effect that replaces it.
     is_recorded: bool,
     /// Changes of the current call that are recorded separately.
-    recorded_aside: u64,
+    recorded_separately: u64,
     /// The readers that receive the changes of calls.
     readers: Readers,
 }
@@ -284,7 +284,7 @@ pub struct Journal {
 pub struct CallMark {
     changes: u64,
     is_recorded: bool,
-    recorded_aside: u64,
+    recorded_separately: u64,
 }
 
 impl Journal {
@@ -324,7 +324,7 @@ impl Journal {
     }
 
     /// Moves the records to the end of `to`.
-    pub fn hand_over(&mut self, to: &mut Segment) {
+    pub fn move_to(&mut self, to: &mut Segment) {
         debug_assert_eq!(self.depth, 0, "a record is whole before it is taken");
         to.append(&mut self.segment);
     }
@@ -368,17 +368,17 @@ impl Journal {
         CallMark {
             changes,
             is_recorded: std::mem::take(&mut self.is_recorded),
-            recorded_aside: std::mem::take(&mut self.recorded_aside),
+            recorded_separately: std::mem::take(&mut self.recorded_separately),
         }
     }
 
     /// Ends a call. If it has changed something and its handler has recorded nothing, its effect is the call itself,
     /// word for word.
     pub fn end_call(&mut self, mark: &CallMark, changes: u64, database: usize, args: Args<'_>) {
-        if changes - mark.changes > self.recorded_aside && !self.is_recorded {
+        if changes - mark.changes > self.recorded_separately && !self.is_recorded {
             self.append_call(database, args);
         }
-        (self.is_recorded, self.recorded_aside) = (mark.is_recorded, mark.recorded_aside);
+        (self.is_recorded, self.recorded_separately) = (mark.is_recorded, mark.recorded_separately);
         self.depth -= 1;
         self.seal();
     }
@@ -392,9 +392,9 @@ impl Journal {
     }
 
     /// Records an effect separately from the current call, if there is one; it was counted as `changes` changes.
-    pub fn record_aside(&mut self, database: usize, changes: u64, write: impl FnOnce(&mut Words<'_>)) {
+    pub fn record_separately(&mut self, database: usize, changes: u64, write: impl FnOnce(&mut Words<'_>)) {
         if self.is_on() {
-            self.recorded_aside += changes;
+            self.recorded_separately += changes;
             self.append(database, Readers::ALL, write);
             self.seal();
         }
@@ -510,7 +510,7 @@ impl Names {
     /// Records that these fields of a hash have expired, which was counted as `changes` changes.
     pub fn journal_expired(&self, journal: &mut Journal, database: usize, key: &[u8], changes: u64) {
         if !self.is_empty() {
-            journal.record_aside(database, changes, |words| self.write(words.word(b"HDEL").word(key)));
+            journal.record_separately(database, changes, |words| self.write(words.word(b"HDEL").word(key)));
         }
     }
 }

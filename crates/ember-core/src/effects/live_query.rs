@@ -28,7 +28,7 @@ pub struct LiveQuery {
     call: StoredCommand,
     digest: u32,
     database: u32,
-    home: u16,
+    owner: u16,
     /// The server's number for the command.
     pub command: u16,
     /// The protocol of its results.
@@ -72,13 +72,13 @@ impl std::fmt::Debug for LiveQuery {
 }
 
 impl LiveQuery {
-    /// Returns a query without watchers, whose owner is worker `home`; none if the words are too many to store.
+    /// Returns a query without watchers, whose owner is worker `owner`; none if the words are too many to store.
     pub fn new(
         args: Args<'_>,
         command: u16,
         database: usize,
         protocol: Protocol,
-        home: usize,
+        owner: usize,
     ) -> Option<LiveQuery> {
         Some(LiveQuery {
             call: StoredCommand::new(args)?,
@@ -86,7 +86,7 @@ impl LiveQuery {
             command,
             database: database as u32,
             protocol,
-            home: home as u16,
+            owner: owner as u16,
             is_marked: AtomicBool::new(false),
             audience: Mutex::new(Audience::default()),
             line: AtomicU16::new(0),
@@ -110,8 +110,8 @@ impl LiveQuery {
     }
 
     /// Returns its owner: the worker that evaluates it.
-    pub fn home(&self) -> usize {
-        usize::from(self.home)
+    pub fn owner(&self) -> usize {
+        usize::from(self.owner)
     }
 
     /// Returns whether it is this call.
@@ -146,9 +146,9 @@ impl LiveQuery {
         self.is_marked.store(false, Ordering::Relaxed);
     }
 
-    /// Calls `look` with exclusive access to the receivers.
-    pub fn with_audience<R>(&self, look: impl FnOnce(&mut Audience) -> R) -> R {
-        look(&mut self.audience.lock())
+    /// Calls `inspect` with exclusive access to the receivers.
+    pub fn with_audience<R>(&self, inspect: impl FnOnce(&mut Audience) -> R) -> R {
+        inspect(&mut self.audience.lock())
     }
 }
 

@@ -75,10 +75,10 @@ impl Queries {
 
     /// Returns the places with this name and all later ones.
     fn from(&self, name: (u32, u32)) -> impl Iterator<Item = &Place> {
-        let (first, behind) = self.pieces[self.piece_of(name)..].split_first().unzip();
+        let (first, after) = self.pieces[self.piece_of(name)..].split_first().unzip();
         let first =
             first.map_or(&[][..], |piece| &piece[piece.partition_point(|place| place.name() < name)..]);
-        first.iter().chain(behind.into_iter().flatten().flatten())
+        first.iter().chain(after.into_iter().flatten().flatten())
     }
 
     fn named(&self, name: (u32, u32)) -> impl Iterator<Item = &Arc<LiveQuery>> {
@@ -99,12 +99,12 @@ impl Queries {
         let mut at = self.piece_of(name).min(self.pieces.len() - 1);
         self.pieces_bytes -= buffer_bytes(&self.pieces[at]);
         if self.pieces[at].len() == PIECE_MAX {
-            let behind = self.pieces[at].split_off(PIECE_MAX / 2);
+            let after = self.pieces[at].split_off(PIECE_MAX / 2);
             self.pieces[at].shrink_to_fit();
-            let is_behind = behind[0].name() < name;
-            self.pieces.insert(at + 1, behind);
-            self.pieces_bytes += buffer_bytes(&self.pieces[at + usize::from(!is_behind)]);
-            at += usize::from(is_behind);
+            let is_after = after[0].name() < name;
+            self.pieces.insert(at + 1, after);
+            self.pieces_bytes += buffer_bytes(&self.pieces[at + usize::from(!is_after)]);
+            at += usize::from(is_after);
         }
         let piece = &mut self.pieces[at];
         if piece.len() == piece.capacity() {

@@ -189,7 +189,7 @@ impl Shape {
 
     /// Returns whether a value of the shape `other` takes exactly the allocations of this one.
     #[inline]
-    fn has_room_for(self, other: Shape) -> bool {
+    fn can_hold(self, other: Shape) -> bool {
         self.flags == other.flags
             && self.allocation_bytes() == other.allocation_bytes()
             && self.apart_allocation_bytes() == other.apart_allocation_bytes()
@@ -434,13 +434,13 @@ impl<'a> EntryRef<'a> {
 
     /// Returns whether the value is cold.
     #[inline]
-    pub fn is_away(self) -> bool {
+    pub fn is_cold(self) -> bool {
         self.encoding() == Encoding::External
     }
 
     /// Returns the location of the value, if it is cold, and its facts.
     pub fn external(self) -> Option<ExternalRef> {
-        if !self.is_away() {
+        if !self.is_cold() {
             return None;
         }
         // SAFETY: the External encoding has the location in its eight value bytes; bytes 6..8 are part of the header.
@@ -699,7 +699,7 @@ impl Slot {
     pub fn set(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>) {
         let old = self.entry().shape();
         let new = Shape::of_value(old.key_len, expire_at_ms.is_some(), &value);
-        if old.has_room_for(new) {
+        if old.can_hold(new) {
             if new.apart_bytes == 0 {
                 self.release_owned();
             }

@@ -124,14 +124,14 @@ impl Table {
     pub const EMPTY: Table = Table { groups: Vec::new(), len: 0 };
 
     /// Returns an empty table that takes `entries` entries before it grows.
-    pub fn with_room_for(entries: usize) -> Table {
+    pub fn with_capacity_for(entries: usize) -> Table {
         let mut table = Table::EMPTY;
-        table.make_room_for(entries);
+        table.reserve_for(entries);
         table
     }
 
     /// Grows the table so that it takes `entries` entries in total before it grows again.
-    pub fn make_room_for(&mut self, entries: usize) {
+    pub fn reserve_for(&mut self, entries: usize) {
         let groups = groups_for(entries);
         if groups > self.groups.len() {
             self.resize(groups);
@@ -541,18 +541,18 @@ mod tests {
     fn room_that_is_made_is_enough_and_what_nobody_came_for_is_given_back() {
         let mut table = Table::default();
         insert(&mut table, 1, 0);
-        table.make_room_for(1000);
+        table.reserve_for(1000);
         let capacity = table.capacity();
         (1..1000).for_each(|number| insert(&mut table, (number * 7919) & 0xF_FFFF, number));
         assert_eq!(table.capacity(), capacity);
-        table.make_room_for(10);
+        table.reserve_for(10);
         table.shrink_if_sparse();
         assert_eq!(table.capacity(), capacity, "it is neither too small nor too large");
-        table.make_room_for(100_000);
+        table.reserve_for(100_000);
         table.shrink_if_sparse();
         table.check_invariants();
         assert!(table.capacity() < 2000 && table.find(1, &0u32.to_le_bytes()).is_some());
-        let mut empty = Table::with_room_for(1000);
+        let mut empty = Table::with_capacity_for(1000);
         empty.shrink_if_sparse();
         assert_eq!(empty.capacity(), 0);
     }

@@ -14,14 +14,14 @@ use crate::keyspace::{Keyspace, SHARDS};
 use crate::turn::Turn;
 
 /// Entries sampled in one step, adjacent ones in a shard chosen at random.
-const LOOKED_AT: usize = 64;
+const SAMPLED: usize = 64;
 
 /// At most this many of them are demoted, those not used for longest; and at most the same fraction of the fetched
 /// values.
 const CHOSEN_MAX: usize = 8;
 
 /// Fetched values to examine for each one to demote.
-const LOOKED_AT_FOR_ONE: usize = 4;
+const EXAMINED_PER_DEMOTION: usize = 4;
 
 /// Consecutive steps without a value to demote after which the search ends.
 const FRUITLESS_MAX: usize = 256;
@@ -63,30 +63,30 @@ impl Demoter {
             let keys = self.chosen.iter();
             let keys = keys.map(|&(database, at)| (database, data.entry(database, at).key().to_vec()));
             let keys: Vec<(usize, Vec<u8>)> = keys.collect();
-            let mut has_room = true;
-            let mut gone = Vec::new();
+            let mut has_space = true;
+            let mut freed = Vec::new();
             for (database, key) in &keys {
                 let hash = keyspace.hash(key);
                 let demoted = data.demote(*database, hash, key, rules, |encoded| {
                     let record = append(encoded);
-                    has_room = record.is_some();
+                    has_space = record.is_some();
                     record
                 });
                 match demoted {
-                    Demoted::Gone(old) => gone.push(old),
+                    Demoted::Cold(old) => freed.push(old),
                     Demoted::Dropped(old) => {
-                        gone.push(old);
+                        freed.push(old);
                         self.dropped += 1;
                     }
                     Demoted::Shared(demotion) => shared.push(demotion),
                     Demoted::Stays => {}
                 }
-                if !has_room {
+                if !has_space {
                     break;
                 }
             }
             keyspace.publish_bytes(keyspace.release(shard, data));
-            is_fruitful |= !gone.is_empty() || !shared.is_empty() || !has_room;
+            is_fruitful |= !freed.is_empty() || !shared.is_empty() || !has_space;
             if is_fruitful {
                 break;
             }
@@ -104,19 +104,19 @@ impl Demoter {
     ) -> bool {
         let end = self.chosen.len() + most;
         let mut has_spared = false;
-        for _ in 0..most * LOOKED_AT_FOR_ONE {
+        for _ in 0..most * EXAMINED_PER_DEMOTION {
             if self.chosen.len() == end {
                 break;
             }
             let Some((at, clock)) = data.take_returned(database) else { break };
             let entry = data.entry(database, at);
-            if !may_go(data, entry, rules) {
+            if !is_demotable(data, entry, rules) {
                 continue;
             }
             let is_fetched = entry.is_fetched();
             if is_fetched || entry.clock() != clock {
                 has_spared = true;
-                data.note_returned(database, at);
+                data.record_fetched(database, at);
             } else {
                 self.chosen.push((database, at));
             }
@@ -138,8 +138,8 @@ impl Demoter {
     ) -> bool {
         self.found.clear();
         let mut spared = Vec::new();
-        data.database(database).table().sample(turn.random.next_u32(), LOOKED_AT, |at, entry| {
-            if !may_go(data, entry, rules) {
+        data.database(database).table().sample(turn.random.next_u32(), SAMPLED, |at, entry| {
+            if !is_demotable(data, entry, rules) {
                 return;
             }
             if entry.is_fetched() {
@@ -159,13 +159,13 @@ impl Demoter {
 
 /// Returns how many of `count` values may be demoted at once.
 fn share_of(count: usize) -> usize {
-    count.div_ceil(LOOKED_AT / CHOSEN_MAX).min(CHOSEN_MAX)
+    count.div_ceil(SAMPLED / CHOSEN_MAX).min(CHOSEN_MAX)
 }
 
 /// Returns whether the value of an entry may be demoted.
-fn may_go(data: &ShardData, entry: EntryRef<'_>, rules: &DemotionRules) -> bool {
+fn is_demotable(data: &ShardData, entry: EntryRef<'_>, rules: &DemotionRules) -> bool {
     // A value that is not in the store exists only in memory.
-    !entry.is_away()
+    !entry.is_cold()
         && (!data.has_store() || entry.is_copied())
         && (rules.bytes_min..=rules.bytes_max).contains(&entry.footprint_bytes())
 }

@@ -76,7 +76,7 @@ impl Evictor {
     ///
     /// # Errors
     /// If the limit cannot be reached because the policy allows no further key to be evicted.
-    pub fn make_room(
+    pub fn free_memory(
         &mut self,
         keyspace: &Keyspace,
         turn: &mut Turn,

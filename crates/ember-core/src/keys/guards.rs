@@ -19,7 +19,7 @@ pub enum Guards<'k> {
     /// shards. Only [`Guards::unpin`] releases them.
     Pinned(Vec<(usize, MutexGuard<'k, ShardData>)>),
     /// No locks: shards that belong to one call, ascending, with the borrowed values of its keys.
-    Lent(Vec<(usize, Box<ShardData>)>),
+    Borrowed(Vec<(usize, Box<ShardData>)>),
 }
 
 /// The condition for access to a shard.
@@ -34,7 +34,7 @@ impl<'k> Guards<'k> {
     /// Releases all locks unless they are pinned, and adds the shards' growth to the turn's.
     #[inline]
     pub fn release(&mut self, keyspace: &'k Keyspace, turn: &mut Turn) {
-        if !matches!(self, Guards::None | Guards::Pinned(_) | Guards::Lent(_)) {
+        if !matches!(self, Guards::None | Guards::Pinned(_) | Guards::Borrowed(_)) {
             self.give_back(keyspace, turn);
         }
     }
@@ -42,7 +42,7 @@ impl<'k> Guards<'k> {
     #[inline]
     fn give_back(&mut self, keyspace: &'k Keyspace, turn: &mut Turn) {
         match std::mem::replace(self, Guards::None) {
-            Guards::None | Guards::Lent(_) => {}
+            Guards::None | Guards::Borrowed(_) => {}
             Guards::One(shard, data) => turn.growth_bytes += keyspace.release(shard, data),
             Guards::Many(held) | Guards::Pinned(held) => {
                 for (shard, data) in held {
@@ -71,7 +71,7 @@ impl<'k> Guards<'k> {
             Guards::None => false,
             Guards::One(shard, _) => *shard == wanted,
             Guards::Many(held) | Guards::Pinned(held) => place_of(held, wanted).is_some(),
-            Guards::Lent(lent) => place_of(lent, wanted).is_some(),
+            Guards::Borrowed(borrowed) => place_of(borrowed, wanted).is_some(),
         }
     }
 
@@ -81,7 +81,7 @@ impl<'k> Guards<'k> {
         let wanted = hash.shard();
         match self {
             Guards::One(shard, _) if *shard == wanted => {}
-            Guards::Pinned(_) | Guards::Lent(_) => {}
+            Guards::Pinned(_) | Guards::Borrowed(_) => {}
             _ => {
                 self.give_back(keyspace, turn);
                 *self = Guards::One(wanted, keyspace.lock(wanted));
@@ -92,7 +92,7 @@ impl<'k> Guards<'k> {
     /// Holds the locks of all shards in `shards`, which is sorted here, with duplicates removed. Ascending order
     /// prevents deadlocks between workers.
     pub fn hold_many(&mut self, keyspace: &'k Keyspace, turn: &mut Turn, shards: &mut Vec<usize>) {
-        if matches!(self, Guards::Pinned(_) | Guards::Lent(_)) {
+        if matches!(self, Guards::Pinned(_) | Guards::Borrowed(_)) {
             return;
         }
         self.give_back(keyspace, turn);
@@ -112,9 +112,9 @@ impl<'k> Guards<'k> {
                 let at = place_of(held, wanted).expect(NAMED);
                 &mut held[at].1
             }
-            Guards::Lent(lent) => {
-                let at = place_of(lent, wanted).expect(NAMED);
-                &mut lent[at].1
+            Guards::Borrowed(borrowed) => {
+                let at = place_of(borrowed, wanted).expect(NAMED);
+                &mut borrowed[at].1
             }
             _ => panic!("{NAMED}"),
         }
@@ -128,7 +128,7 @@ impl<'k> Guards<'k> {
         match self {
             Guards::One(shard, data) if *shard == wanted => data,
             Guards::Many(held) | Guards::Pinned(held) => &held[place_of(held, wanted).expect(NAMED)].1,
-            Guards::Lent(lent) => &lent[place_of(lent, wanted).expect(NAMED)].1,
+            Guards::Borrowed(borrowed) => &borrowed[place_of(borrowed, wanted).expect(NAMED)].1,
             _ => panic!("{NAMED}"),
         }
     }

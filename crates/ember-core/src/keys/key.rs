@@ -80,7 +80,7 @@ impl<'x> Key<'x> {
     }
 
     /// Counts fields of this key's value that one edit removed because they had expired, and records them in the journal.
-    pub fn note_expired_fields(&mut self, count: u64, names: &Names) {
+    pub fn count_expired_fields(&mut self, count: u64, names: &Names) {
         self.turn.counters.expired_fields += count;
         names.journal_expired(&mut self.turn.journal, self.database, self.name, u64::from(count > 0));
     }
@@ -138,11 +138,12 @@ impl<'x> Key<'x> {
 
     /// Records an effect on this key separately from the current command: the command `name`, this key, and the words
     /// that `write` adds. `changes` is how many of the changes counted so far it covers.
-    pub fn journal_aside(&mut self, command: &str, changes: u64, write: impl FnOnce(&mut Words<'_>)) {
+    pub fn journal_separately(&mut self, command: &str, changes: u64, write: impl FnOnce(&mut Words<'_>)) {
         let name = self.name;
         let journal = &mut self.turn.journal;
-        journal
-            .record_aside(self.database, changes, |words| write(words.word(command.as_bytes()).word(name)));
+        journal.record_separately(self.database, changes, |words| {
+            write(words.word(command.as_bytes()).word(name))
+        });
     }
 
     /// Notifies subscribers of an event of this key.
@@ -153,7 +154,7 @@ impl<'x> Key<'x> {
 
     /// Counts a change, and notifies the observers of the key.
     #[inline]
-    fn note_change(&mut self) {
+    fn count_change(&mut self) {
         self.turn.counters.changes += 1;
         self.shard.notify_change(self.database, self.hash.tag(), self.name, &mut self.turn.notices);
     }
@@ -162,13 +163,13 @@ impl<'x> Key<'x> {
     #[inline]
     fn edit_slot<R>(&mut self, at: Position, edit: impl FnOnce(&mut Slot) -> R) -> R {
         let (result, before, after) = self.shard.edit_sized(self.database, at, edit);
-        self.note_size(before, after);
+        self.record_size(before, after);
         result
     }
 
     /// Records the size of a key that has become large.
     #[inline]
-    fn note_size(&mut self, before: usize, after: usize) {
+    fn record_size(&mut self, before: usize, after: usize) {
         if after >= self.turn.settings.large_key_bytes && before < self.turn.settings.large_key_bytes {
             self.turn.notices.large_keys.push(after);
         }
@@ -206,7 +207,7 @@ impl<'x> Key<'x> {
         // The overhead of an entry with a short value is only computed if the two together might be large.
         if bytes >= self.turn.settings.large_key_bytes / 2 {
             let bytes = self.shard.entry(self.database, at).footprint_bytes();
-            self.note_size(0, bytes);
+            self.record_size(0, bytes);
         }
     }
 
@@ -221,7 +222,7 @@ impl<'x> Key<'x> {
     }
 
     /// Notifies the linking threads that this key has vectors to link.
-    pub fn wants_links(&mut self) {
+    pub fn request_linking(&mut self) {
         self.turn.notices.errands.push((Errand::Link, self.database, self.name.into()));
     }
 
@@ -231,7 +232,7 @@ impl<'x> Key<'x> {
     }
 
     /// Requests demotion of the value after the command, and unpins it.
-    pub fn wants_demotion(&mut self) {
+    pub fn request_demotion(&mut self) {
         self.set_pinned(false);
         self.turn.notices.errands.push((Errand::Demote, self.database, self.name.into()));
     }
@@ -264,7 +265,7 @@ impl<'x> Key<'x> {
         let (result, is_vacant) = changed.ok_or(CommandError::WrongType)?;
         if result.is_change() {
             self.touch();
-            self.note_change();
+            self.count_change();
             self.notify(event);
         }
         if is_vacant {
@@ -280,7 +281,7 @@ impl<'x> Key<'x> {
     ///
     /// # Errors
     /// `WrongType` if the key holds another type.
-    pub fn edit_aside<T: Variant, R>(
+    pub fn edit_unobserved<T: Variant, R>(
         &mut self,
         edit: impl FnOnce(&mut T) -> R,
     ) -> Result<Option<R>, CommandError> {
@@ -318,7 +319,7 @@ impl<'x> Key<'x> {
         if result.is_change() && !value.is_vacant() {
             let clock = self.turn.new_clock();
             self.create(NewValue::Aggregate(Box::new(value.into_aggregate())), None, clock);
-            self.note_change();
+            self.count_change();
             self.notify(event);
         }
         Ok(result)
@@ -330,10 +331,10 @@ impl<'x> Key<'x> {
         if !value.is_vacant() {
             let clock = self.turn.new_clock();
             drop(self.replace(NewValue::Aggregate(Box::new(value.into_aggregate())), None, clock));
-            self.note_change();
+            self.count_change();
             self.notify(event);
         } else if self.detach().is_some() {
-            self.note_change();
+            self.count_change();
             self.notify(Event::DEL);
         }
     }
@@ -393,7 +394,7 @@ impl<'x> Key<'x> {
     /// Sets value and expiry, whether or not the key exists, as a use. An expiry in the past removes the key.
     #[inline]
     pub fn set(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>) {
-        self.note_change();
+        self.count_change();
         if expire_at_ms.is_some_and(|at| at <= self.past_ms()) {
             self.detach();
             return;
@@ -418,7 +419,7 @@ impl<'x> Key<'x> {
     /// Changes the expiry of an existing key; one in the past removes the key.
     pub fn set_expiry(&mut self, expire_at_ms: Option<i64>) {
         let Some(at) = self.at else { return };
-        self.note_change();
+        self.count_change();
         if expire_at_ms.is_some_and(|at| at <= self.past_ms()) {
             self.detach();
         } else {
@@ -429,7 +430,7 @@ impl<'x> Key<'x> {
     /// Calls `edit` on the entry of an existing key, as a use.
     pub fn edit<R>(&mut self, edit: impl FnOnce(&mut Slot) -> R) -> Option<R> {
         let at = self.at?;
-        self.note_change();
+        self.count_change();
         self.touch();
         Some(self.edit_slot(at, edit))
     }
@@ -441,7 +442,7 @@ impl<'x> Key<'x> {
         self.touch();
         let is_change = self.edit_slot(at, edit);
         if is_change {
-            self.note_change();
+            self.count_change();
         }
         Some(is_change)
     }
@@ -450,7 +451,7 @@ impl<'x> Key<'x> {
     /// any.
     pub fn put(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>, clock: u32) -> Option<Slot> {
         let replaced = self.replace(value, expire_at_ms, clock);
-        self.note_change();
+        self.count_change();
         replaced
     }
 
@@ -464,7 +465,7 @@ impl<'x> Key<'x> {
         self.touch();
         let replaced = self.edit_slot(at, |slot| slot.exchange(value));
         if is_observed {
-            self.note_change();
+            self.count_change();
         }
         replaced
     }
@@ -472,7 +473,7 @@ impl<'x> Key<'x> {
     /// Removes the key and returns its entry, `None` if it did not exist.
     pub fn remove(&mut self) -> Option<Slot> {
         let slot = self.detach()?;
-        self.note_change();
+        self.count_change();
         Some(slot)
     }
 

@@ -228,27 +228,27 @@ impl<'c, 'k> Keys<'c, 'k> {
         entry.expire_at_ms().is_none_or(|expire_at_ms| expire_at_ms > self.turn.expired_ms()).then_some(entry)
     }
 
-    /// Records the keys in `names` with cold values as missing ([`Turn::lacking`]); returns whether there are any. They
+    /// Records the keys in `names` with cold values as missing ([`Turn::missing`]); returns whether there are any. They
     /// need not be arguments; their shards' locks are held.
     ///
     /// # Errors
     /// If there are any, and all values together exceed their memory limit.
-    pub fn note_lacking(&mut self, names: impl Iterator<Item = Vec<u8>>) -> Result<bool, CommandError> {
-        self.turn.lacking.clear();
+    pub fn record_missing(&mut self, names: impl Iterator<Item = Vec<u8>>) -> Result<bool, CommandError> {
+        self.turn.missing.clear();
         let mut bytes = 0;
         for name in names {
             let hash = self.keyspace.hash(&name);
             let shard = self.guards.data(hash.shard());
             let found = shard.find(self.database, hash, &name);
             bytes += found.map_or(0, |at| shard.entry(self.database, at).resident_bytes());
-            if shard.lacks(self.database, hash, &name, self.turn.expired_ms()) {
-                self.turn.lacking.push((self.database, name.into()));
+            if shard.is_missing(self.database, hash, &name, self.turn.expired_ms()) {
+                self.turn.missing.push((self.database, name.into()));
             }
         }
-        if !self.turn.lacking.is_empty() && bytes > self.turn.values_bytes_max {
+        if !self.turn.missing.is_empty() && bytes > self.turn.values_bytes_max {
             return Err(CommandError::OutOfMemory);
         }
-        Ok(!self.turn.lacking.is_empty())
+        Ok(!self.turn.missing.is_empty())
     }
 
     /// Finds the key in argument `arg` for a change. An expired key is removed first. The eviction clock is not

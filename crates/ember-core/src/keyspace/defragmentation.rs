@@ -62,14 +62,14 @@ impl Defragmentation {
         } else if self.shard < SHARDS {
             let Defragmentation { shard, place, large, keys, .. } = self;
             let mut data = keyspace.lock(*shard);
-            let goes_on = data.move_step(place, elements_max, &mut mover, keys, |database_name, key| {
+            let continues = data.move_step(place, elements_max, &mut mover, keys, |database_name, key| {
                 if large.len() < LARGE_MAX {
                     large.push_back(Large { database_name, key: key.into(), from: 0, has_moved: false });
                 }
             });
             let growth = keyspace.release(*shard, data);
             keyspace.publish_bytes(growth);
-            if !goes_on {
+            if !continues {
                 (*shard, *place) = (*shard + 1, Place::default());
             }
         }

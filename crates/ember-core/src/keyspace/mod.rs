@@ -288,19 +288,19 @@ impl Keyspace {
     }
 
     /// Reserves capacity for `keys` keys in total in a database, so that its tables need not grow. O(capacity).
-    pub fn make_room_for(&self, database: usize, keys: usize) {
+    pub fn reserve_for(&self, database: usize, keys: usize) {
         for shard in 0..SHARDS {
             let mut data = self.lock(shard);
-            data.make_room_for(database, keys.div_ceil(SHARDS));
+            data.reserve_for(database, keys.div_ceil(SHARDS));
             self.publish_bytes(self.release(shard, data));
         }
     }
 
     /// Releases unused capacity of the tables. O(keys that are moved together).
-    pub fn give_back_room(&self, database: usize) {
+    pub fn release_capacity(&self, database: usize) {
         for shard in 0..SHARDS {
             let mut data = self.lock(shard);
-            data.give_back_room(database);
+            data.release_capacity(database);
             self.publish_bytes(self.release(shard, data));
         }
     }
@@ -426,21 +426,21 @@ impl Keyspace {
         turn: &mut Turn,
         budget: usize,
     ) -> (usize, usize) {
-        let (mut expired, mut looked) = (0, 0);
+        let (mut expired, mut examined) = (0, 0);
         for shard in range {
             if self.shards[shard].next_due_ms.load(Ordering::Relaxed) > turn.now_ms {
                 continue;
             }
             let mut data = self.lock(shard);
-            let (removed, looked_here) = data.expire_due(turn, budget - looked);
+            let (removed, examined_here) = data.expire_due(turn, budget - examined);
             self.publish_bytes(self.release(shard, data));
             expired += removed.len();
-            looked += looked_here;
-            if looked >= budget {
+            examined += examined_here;
+            if examined >= budget {
                 break;
             }
         }
-        (expired, looked)
+        (expired, examined)
     }
 
     /// Checks all shards' invariants; for tests.

@@ -9,7 +9,7 @@ pub(crate) mod unsaved;
 
 use std::sync::Arc;
 
-use self::fetch_tickets::Aside;
+use self::fetch_tickets::ColdState;
 pub use self::saving::Detached;
 use self::saving::Saving;
 pub(crate) use self::saving::{Cursor, Held};
@@ -124,7 +124,7 @@ pub struct ShardData {
     /// reads anyway.
     saving: Option<Box<Saving>>,
     /// The state of cold values; `None` when there is none.
-    aside: Option<Box<Aside>>,
+    cold_state: Option<Box<ColdState>>,
     /// The part of [`ShardData::bytes`] already added to the keyspace's total.
     published_bytes: usize,
     expiry: ExpiryIndex,
@@ -137,12 +137,12 @@ pub struct ShardData {
 static NO_DATABASE: Database = Database::new(0);
 
 /// Returns whether there is a record of an entry's value, cold or resident, or a checkpoint is saving one.
-fn is_kept_away(entry: EntryRef<'_>) -> bool {
-    entry.is_away() || entry.is_copied() || entry.is_pending()
+fn has_record(entry: EntryRef<'_>) -> bool {
+    entry.is_cold() || entry.is_copied() || entry.is_pending()
 }
 
 /// Returns the facts of an entry's value if it is cold.
-fn known_of_away(entry: EntryRef<'_>) -> Option<Facts> {
+fn cold_facts_of(entry: EntryRef<'_>) -> Option<Facts> {
     entry.external().map(|external| external.facts)
 }
 
@@ -158,7 +158,7 @@ impl ShardData {
         let bytes_of = |database: &Database| {
             database.entry_bytes + database.table.slots_bytes() + database.names_bytes()
         };
-        let copies = self.aside.as_ref().map_or(0, |aside| aside.bytes());
+        let copies = self.cold_state.as_ref().map_or(0, |cold_state| cold_state.bytes());
         databases.map(bytes_of).sum::<usize>() + self.expiry.bytes() + copies
     }
 
@@ -231,12 +231,12 @@ impl ShardData {
     }
 
     /// Reserves capacity for `entries` entries in total in a database, so that its table need not grow.
-    pub fn make_room_for(&mut self, database: usize, entries: usize) {
-        self.database_mut(database).table.make_room_for(entries);
+    pub fn reserve_for(&mut self, database: usize, entries: usize) {
+        self.database_mut(database).table.reserve_for(entries);
     }
 
     /// Releases unused capacity.
-    pub fn give_back_room(&mut self, database: usize) {
+    pub fn release_capacity(&mut self, database: usize) {
         self.database_mut(database).table.shrink_if_sparse();
     }
 
@@ -251,8 +251,8 @@ impl ShardData {
         clock: u32,
     ) -> Position {
         let at = self.insert_quietly(database, hash, key, value, expire_at_ms, clock);
-        if self.aside.is_some() {
-            self.note_unsaved(database, at);
+        if self.cold_state.is_some() {
+            self.mark_unsaved(database, at);
         }
         at
     }
@@ -267,7 +267,7 @@ impl ShardData {
         expire_at_ms: Option<i64>,
         clock: u32,
     ) -> Position {
-        let away = if let NewValue::External(external) = &value { Some(external.facts) } else { None };
+        let cold = if let NewValue::External(external) = &value { Some(external.facts) } else { None };
         let mut slot = Slot::new(hash.tag(), key, value, expire_at_ms, clock);
         slot.set_generation(self.generation);
         slot.set_cut(self.cut);
@@ -283,9 +283,9 @@ impl ShardData {
         if let Some(due_ms) = dues.next_ms() {
             self.refer(database, hash.tag(), due_ms);
         }
-        if let Some(facts) = away {
+        if let Some(facts) = cold {
             let name = self.database_name(database);
-            self.aside.get_or_insert_default().count_in(name, facts);
+            self.cold_state.get_or_insert_default().count_in(name, facts);
         }
         at
     }
@@ -307,8 +307,8 @@ impl ShardData {
         if self.saving.is_some() {
             self.save_before_change(database, at);
         }
-        let is_kept_away = self.aside.is_some() && is_kept_away(self.entry(database, at));
-        let was_away = if is_kept_away { known_of_away(self.entry(database, at)) } else { None };
+        let has_record = self.cold_state.is_some() && has_record(self.entry(database, at));
+        let cold_facts = if has_record { cold_facts_of(self.entry(database, at)) } else { None };
         let target = self.database_mut(database);
         let slot = target.table.slot_mut(at);
         let bytes_before = slot.entry().footprint_bytes();
@@ -327,47 +327,47 @@ impl ShardData {
                 self.refer(database, tag, after);
             }
         }
-        if is_kept_away {
-            self.note_replaced(database, at, was_away);
+        if has_record {
+            self.record_replaced(database, at, cold_facts);
         }
-        if self.aside.is_some() {
-            self.note_unsaved(database, at);
+        if self.cold_state.is_some() {
+            self.mark_unsaved(database, at);
         }
         (result, bytes_before, bytes_after)
     }
 
     /// Records that a value with a record, or its expiry, was changed.
     #[cold]
-    fn note_replaced(&mut self, database: usize, at: Position, was_away: Option<Facts>) {
-        if self.entry(database, at).is_away() {
+    fn record_replaced(&mut self, database: usize, at: Position, cold_facts: Option<Facts>) {
+        if self.entry(database, at).is_cold() {
             // A store still has the value, but not the entry's current metadata.
             let slot = self.slot_mut(database, at);
             slot.set_stored(false);
             slot.set_pending(false);
         } else {
-            self.forget_away(database, at, was_away);
+            self.forget_record(database, at, cold_facts);
         }
     }
 
-    /// Removes the record of an entry's value, which is no longer cold or will not be saved; `was_away` is its facts if
-    /// it was cold.
+    /// Removes the record of an entry's value, which is no longer cold or will not be saved; `cold_facts` is its facts
+    /// if it was cold.
     #[cold]
-    fn forget_away(&mut self, database: usize, at: Position, was_away: Option<Facts>) {
-        let ShardData { first, others, aside, .. } = self;
+    fn forget_record(&mut self, database: usize, at: Position, cold_facts: Option<Facts>) {
+        let ShardData { first, others, cold_state, .. } = self;
         let database = if database == 0 { first } else { &mut others[database - 1] };
         let slot = database.table.slot_mut(at);
-        if let Some(aside) = aside {
+        if let Some(cold_state) = cold_state {
             let (name, key) = (database.expiry_name, slot.entry().key());
-            if let Some(facts) = was_away {
-                aside.count_out(name, facts);
-                aside.end_ticket(name, slot.tag(), key);
+            if let Some(facts) = cold_facts {
+                cold_state.count_out(name, facts);
+                cold_state.end_ticket(name, slot.tag(), key);
             } else {
-                aside.take_copy(name, key);
+                cold_state.take_copy(name, key);
             }
         }
         slot.set_copied(false);
         slot.set_pending(false);
-        self.forget_aside_if_empty();
+        self.drop_cold_state_if_empty();
     }
 
     fn slot_mut(&mut self, database: usize, at: Position) -> &mut Slot {
@@ -424,8 +424,8 @@ impl ShardData {
         if self.saving.is_some() {
             self.save_before_change(database, at);
         }
-        if self.aside.is_some() {
-            self.forget_aside(database, at);
+        if self.cold_state.is_some() {
+            self.update_cold_state(database, at);
         }
         let target = self.database_mut(database);
         let slot = target.table.remove(at);
@@ -446,15 +446,15 @@ impl ShardData {
 
     /// Updates the state of cold values before an entry is removed.
     #[cold]
-    fn forget_aside(&mut self, database: usize, at: Position) {
+    fn update_cold_state(&mut self, database: usize, at: Position) {
         let entry = self.entry(database, at);
-        if is_kept_away(entry) {
-            self.forget_away(database, at, known_of_away(entry));
+        if has_record(entry) {
+            self.forget_record(database, at, cold_facts_of(entry));
         }
-        self.note_unsaved_removal(database, at);
+        self.record_unsaved_removal(database, at);
         let (name, keys) = (self.database_name(database), self.database(database).table.len());
-        if let Some(aside) = &mut self.aside {
-            aside.bound_returned(name, keys - 1);
+        if let Some(cold_state) = &mut self.cold_state {
+            cold_state.bound_returned(name, keys - 1);
         }
     }
 
@@ -610,11 +610,11 @@ impl ShardData {
     pub fn expire_due(&mut self, turn: &mut Turn, budget: usize) -> (Vec<Slot>, usize) {
         let now_ms = turn.now_ms;
         let now = self.tick_of(now_ms);
-        let (mut removed, mut looked) = (Vec::new(), 0);
+        let (mut removed, mut examined) = (Vec::new(), 0);
         self.is_changed = true;
-        while looked < budget {
+        while examined < budget {
             let Some(reference) = self.expiry.pop_due(now) else { break };
-            looked += 1;
+            examined += 1;
             let named = |database: &Database| database.expiry_name == reference.database();
             let database = self.all_databases().position(named);
             let database = database.expect("a reference is to a database that was used, and those stay");
@@ -624,10 +624,10 @@ impl ShardData {
                 removed.push(self.expire(database, at, turn));
             }
             let is_due = |entry: EntryRef<'_>| entry.next_due_ms().is_some_and(|due_ms| due_ms <= now_ms);
-            while looked < budget
+            while examined < budget
                 && let Some(at) = self.database(database).table.find_by_tag(tag, is_due)
             {
-                looked += self.expire_elements(database, at, turn, budget - looked);
+                examined += self.expire_elements(database, at, turn, budget - examined);
             }
             let mut earliest: Option<i64> = None;
             self.database(database).table.find_by_tag(tag, |entry| {
@@ -640,18 +640,24 @@ impl ShardData {
                 self.refer(database, tag, due_ms);
             }
         }
-        (removed, looked)
+        (removed, examined)
     }
 
-    /// Removes expired elements of an entry, checking at most `looks_max`, removes the entry with its last element, and
-    /// records both. Returns the number of checks, at least 1.
-    fn expire_elements(&mut self, database: usize, at: Position, turn: &mut Turn, looks_max: usize) -> usize {
+    /// Removes expired elements of an entry, checking at most `visits_max`, removes the entry with its last element,
+    /// and records both. Returns the number of checks, at least 1.
+    fn expire_elements(
+        &mut self,
+        database: usize,
+        at: Position,
+        turn: &mut Turn,
+        visits_max: usize,
+    ) -> usize {
         let now_ms = turn.now_ms;
         let mut names = Names::for_journal(&turn.journal);
         let (expired, is_vacant, tag) = self.edit(database, at, |slot| {
             let tag = slot.tag();
             let value = slot.aggregate_mut().expect("only a value with elements is due before its key");
-            (value.remove_expired(now_ms, looks_max, &mut names), value.is_vacant(), tag)
+            (value.remove_expired(now_ms, visits_max, &mut names), value.is_vacant(), tag)
         });
         turn.counters.expired_fields += expired as u64;
         let entry = self.entry(database, at);
@@ -666,7 +672,7 @@ impl ShardData {
             turn.notices.notify(Event::DEL, database, &key);
             self.remove(database, at);
         }
-        if is_still_due { looks_max } else { expired.max(1) }
+        if is_still_due { visits_max } else { expired.max(1) }
     }
 
     /// Returns the Unix time in ms of the next work for [`ShardData::expire_due`].
@@ -683,9 +689,9 @@ impl ShardData {
             let database = self.database_mut(index);
             let emptied = Database::new(database.expiry_name);
             taken = std::mem::replace(database, emptied);
-            if let Some(aside) = &mut self.aside {
-                aside.forget_database(taken.expiry_name);
-                self.forget_aside_if_empty();
+            if let Some(cold_state) = &mut self.cold_state {
+                cold_state.forget_database(taken.expiry_name);
+                self.drop_cold_state_if_empty();
             }
             if self.saving.is_some() {
                 self.detach_for_snapshot(std::mem::take(&mut taken));
@@ -729,16 +735,18 @@ impl ShardData {
             let bytes = database.table.iter().map(EntryRef::footprint_bytes).sum::<usize>();
             assert_eq!(bytes, database.entry_bytes, "the byte account is exact");
             let copied = |entry: EntryRef<'_>| {
-                let copy = |aside: &Aside| aside.copy(database.expiry_name, entry.key()).is_some();
-                self.aside.as_deref().is_some_and(copy)
+                let copy =
+                    |cold_state: &ColdState| cold_state.copy(database.expiry_name, entry.key()).is_some();
+                self.cold_state.as_deref().is_some_and(copy)
             };
             assert!(
                 self.has_store() || database.table.iter().all(|entry| entry.is_copied() == copied(entry)),
                 "copies are known"
             );
-            let away = database.table.iter().filter(|entry| entry.is_away()).count();
-            let counted = self.aside.as_ref().map_or(0, |aside| aside.away_in(database.expiry_name));
-            assert_eq!(away, counted, "the cold values are counted");
+            let cold = database.table.iter().filter(|entry| entry.is_cold()).count();
+            let counted =
+                self.cold_state.as_ref().map_or(0, |cold_state| cold_state.cold_in(database.expiry_name));
+            assert_eq!(cold, counted, "the cold values are counted");
             let names = database.names().map_or(0, OrderedNames::len);
             let ordered = if self.keeps_order { database.table.len() } else { 0 };
             assert_eq!(names, ordered, "each key has its name in order");

@@ -20,11 +20,11 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 pub use crate::keyspace::shard::Detached;
-pub use crate::keyspace::shard::snapshot_queue::{
-    AwayKey, HeldBack, HeldKey, Piece, QueueLimits, Snapshot, SnapshotOptions,
-};
 use crate::keyspace::shard::snapshot_queue::{BLOCK_BYTES, Gathering, Waiting};
-pub use crate::keyspace::shard::unsaved::{Gone, StoredKey};
+pub use crate::keyspace::shard::snapshot_queue::{
+    ColdKey, HeldBack, HeldKey, Piece, QueueLimits, Snapshot, SnapshotOptions,
+};
+pub use crate::keyspace::shard::unsaved::{RemovedKeys, StoredKey};
 use crate::keyspace::shard::{Cursor, Held};
 use crate::keyspace::{Keyspace, SHARDS};
 use crate::sync::yield_now;
@@ -113,9 +113,9 @@ impl<'s> Walker<'s> {
             self.snapshot.filled.notify_all();
             return false;
         }
-        let goes_on = keyspace.lock(*shard).save_step(cursor, &mut self.gathering);
+        let continues = keyspace.lock(*shard).save_step(cursor, &mut self.gathering);
         self.gathering.flush(BLOCK_BYTES);
-        if !goes_on {
+        if !continues {
             self.shard = None;
             self.walked += 1;
         }
@@ -159,7 +159,7 @@ impl<'k> Saver<'k> {
     /// Returns the next piece; `None` when all is saved. The previous piece must have been written: other threads may
     /// change its value from now on. Waits for the [`Walker`]s.
     pub fn next_piece(&mut self) -> Option<Piece> {
-        self.let_go();
+        self.release_held();
         loop {
             if let Some(piece) = self.take() {
                 return Some(piece);
@@ -188,9 +188,9 @@ impl<'k> Saver<'k> {
         (self.on_release)();
     }
 
-    fn let_go(&mut self) {
+    fn release_held(&mut self) {
         if let Some(shard) = self.held.take() {
-            self.keyspace.lock(shard).let_go();
+            self.keyspace.lock(shard).release_held();
             self.release();
         }
     }
@@ -210,8 +210,8 @@ impl<'k> Saver<'k> {
                 queue = snapshot.queue.lock();
                 continue;
             }
-            if let Some(Waiting { piece, bytes, is_handed }) = queue.pieces.pop_front() {
-                if is_handed {
+            if let Some(Waiting { piece, bytes, is_preimage }) = queue.pieces.pop_front() {
+                if is_preimage {
                     drop(queue);
                     self.discount(bytes);
                 } else {
@@ -253,7 +253,7 @@ impl<'k> Saver<'k> {
 
     /// Gives all entries the current generation, without saving them. O(entries), unless all are saved already.
     fn cancel(&mut self) {
-        self.let_go();
+        self.release_held();
         let snapshot = &self.snapshot;
         snapshot.is_cancelled.store(true, Ordering::Relaxed);
         {

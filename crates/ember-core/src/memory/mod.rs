@@ -74,7 +74,7 @@ pub fn buffer_bytes<T>(vector: &Vec<T>) -> usize {
 /// Returns the capacity for at least `bytes` in a buffer that grows in steps: of a quarter, so that its contents are
 /// moved only a few times; from [`MAPPED_MIN_BYTES`] on in whole pages, because growth then moves pages instead of
 /// bytes. The capacity is a size class.
-pub fn room_class(bytes: usize) -> usize {
+pub fn capacity_class(bytes: usize) -> usize {
     if bytes <= 128 {
         return bytes.next_multiple_of(16);
     }
@@ -153,15 +153,15 @@ mod tests {
     #[test]
     fn a_room_grows_by_a_quarter_at_most_and_is_a_size_class() {
         assert_eq!(
-            [1, 17, 128, 129, 1048, (16 << 10) + 1].map(room_class),
+            [1, 17, 128, 129, 1048, (16 << 10) + 1].map(capacity_class),
             [16, 32, 128, 160, 1280, 20 << 10]
         );
         for bytes in 129..200_000 {
-            let room = room_class(bytes);
-            assert!((bytes..=bytes + bytes / 4).contains(&room), "{bytes}: {room}");
-            assert_eq!(size_class(room), room, "{bytes}");
+            let class = capacity_class(bytes);
+            assert!((bytes..=bytes + bytes / 4).contains(&class), "{bytes}: {class}");
+            assert_eq!(size_class(class), class, "{bytes}");
         }
-        assert_eq!(room_class(MAPPED_MIN_BYTES - 1), MAPPED_MIN_BYTES);
-        assert_eq!(room_class(MAPPED_MIN_BYTES + 1), MAPPED_MIN_BYTES + PAGE_BYTES);
+        assert_eq!(capacity_class(MAPPED_MIN_BYTES - 1), MAPPED_MIN_BYTES);
+        assert_eq!(capacity_class(MAPPED_MIN_BYTES + 1), MAPPED_MIN_BYTES + PAGE_BYTES);
     }
 }

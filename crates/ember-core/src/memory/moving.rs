@@ -24,7 +24,7 @@ impl<'w> Mover<'w> {
     }
 
     /// Returns the number of examined allocations.
-    pub fn looked(&self) -> u64 {
+    pub fn examined(&self) -> u64 {
         self.moved + self.left
     }
 
@@ -97,6 +97,6 @@ mod tests {
         // Not moved: an empty allocation and one that is too large.
         mover.move_bytes(&mut Box::default());
         mover.move_bytes(&mut vec![0; MOVED_MAX_BYTES + 1].into());
-        assert_eq!((mover.moved, mover.left, mover.looked()), (3, 2, 5));
+        assert_eq!((mover.moved, mover.left, mover.examined()), (3, 2, 5));
     }
 }

@@ -94,9 +94,9 @@ mod tests {
     use super::*;
     use std::sync::mpsc::{Sender, channel};
 
-    struct TellsWhere(Sender<Option<String>>);
+    struct ReportsThread(Sender<Option<String>>);
 
-    impl Drop for TellsWhere {
+    impl Drop for ReportsThread {
         fn drop(&mut self) {
             let name = thread::current().name().map(String::from);
             self.0.send(name).expect("the test waits for the message");
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn garbage_is_freed_on_the_background_thread() {
         let (sender, receiver) = channel();
-        later(TellsWhere(sender), 1);
+        later(ReportsThread(sender), 1);
         assert_eq!(receiver.recv().unwrap().as_deref(), Some("reclaim"));
     }
 
@@ -114,7 +114,7 @@ mod tests {
     fn more_than_the_queue_holds_is_freed_all_the_same() {
         let (sender, receiver) = channel();
         for _ in 0..QUEUE_MAX * 3 {
-            later(TellsWhere(sender.clone()), 1);
+            later(ReportsThread(sender.clone()), 1);
         }
         drop(sender);
         assert_eq!(receiver.iter().count(), QUEUE_MAX * 3);

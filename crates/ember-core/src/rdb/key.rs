@@ -35,7 +35,7 @@ pub struct KeyFacts {
     /// Its logarithmic counter of accesses, as in the LFU policies.
     pub frequency: Option<u8>,
     /// The facts in its entry while the value is cold, for [`KeyForm::Rows`]; `None` for a value that must be resident.
-    pub away: Option<Facts>,
+    pub cold_facts: Option<Facts>,
 }
 
 /// Writes a key for readers of `version` of the format, with its facts except for its database. Returns the kind of its
@@ -120,11 +120,11 @@ pub struct Encoded {
 impl Encoded {
     /// Returns an empty collection in this form.
     pub fn new(form: KeyForm) -> Encoded {
-        Encoded::with_room(form, 0)
+        Encoded::with_capacity(form, 0)
     }
 
     /// Returns an empty collection with capacity for this many bytes.
-    pub(crate) fn with_room(form: KeyForm, bytes: usize) -> Encoded {
+    pub(crate) fn with_capacity(form: KeyForm, bytes: usize) -> Encoded {
         let packed_max_bytes = match form {
             KeyForm::Rdb { is_packed: true, .. } => PACKED_MAX_BYTES,
             KeyForm::Rdb { is_packed: false, .. } | KeyForm::Commands | KeyForm::Rows => 0,
@@ -198,12 +198,12 @@ impl Encoded {
     }
 
     /// Returns the capacity in bytes.
-    pub(crate) fn room_bytes(&self) -> usize {
+    pub(crate) fn capacity_bytes(&self) -> usize {
         self.writer.sink().capacity()
     }
 
     /// Releases unused capacity if it is more than an eighth of the bytes in use.
-    pub(crate) fn give_back_room(&mut self) {
+    pub(crate) fn release_capacity(&mut self) {
         let sink = self.writer.sink_mut();
         if sink.capacity() - sink.len() > sink.len() / 8 {
             sink.shrink_to_fit();

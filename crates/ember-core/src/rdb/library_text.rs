@@ -69,7 +69,7 @@ fn body_at(text: &[u8]) -> Option<usize> {
 fn mentions_name(source: &[u8]) -> bool {
     let mut rest = source;
     let mut is_member = false;
-    while let Some((&first, behind)) = rest.split_first() {
+    while let Some((&first, after)) = rest.split_first() {
         if let Some(skipped) = skip_comment_or_string(rest) {
             (rest, is_member) = (skipped, false);
         } else if is_word_byte(first) {
@@ -84,7 +84,7 @@ fn mentions_name(source: &[u8]) -> bool {
                 b'.' => !is_member,
                 _ => is_member && first.is_ascii_whitespace(),
             };
-            rest = behind;
+            rest = after;
         }
     }
     false

@@ -312,10 +312,10 @@ fn packed_sorted_set(listpack: &Listpack, limits: &EncodingLimits) -> Result<Sor
             }
         };
         let member = member.bytes(&mut digits);
-        let is_behind = last.as_ref().is_none_or(|(last, last_score)| {
+        let is_after = last.as_ref().is_none_or(|(last, last_score)| {
             score > *last_score || score == *last_score && member > last.as_slice()
         });
-        if is_behind {
+        if is_after {
             set.push_back(member, score, limits);
             last = Some((member.to_vec(), score));
         } else {

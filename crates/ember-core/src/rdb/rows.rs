@@ -17,13 +17,13 @@ use crate::entries::external::Facts;
 const HEAD_BYTES: usize = 28;
 
 /// The bits of a value that must be resident: no facts have all of them.
-const NOT_AWAY: u16 = u16::MAX;
+const RESIDENT: u16 = u16::MAX;
 
 /// A key and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row<'r> {
     /// The facts in its entry while the value is cold; `None` for a value that must be resident.
-    pub away: Option<Facts>,
+    pub cold_facts: Option<Facts>,
     /// The form of the value.
     pub kind: Kind,
     /// Its expiry: Unix time in ms.
@@ -39,7 +39,7 @@ pub(super) fn push_row(writer: &mut Writer<Vec<u8>>, facts: &KeyFacts, name: &[u
     let kind = kind_of(value);
     let bytes = writer.sink_mut();
     let start = bytes.len();
-    bytes.extend_from_slice(&facts.away.map_or(NOT_AWAY, Facts::bits).to_le_bytes());
+    bytes.extend_from_slice(&facts.cold_facts.map_or(RESIDENT, Facts::bits).to_le_bytes());
     bytes.extend_from_slice(&[kind as u8, u8::from(facts.expire_at_ms.is_some())]);
     bytes.extend_from_slice(&facts.expire_at_ms.unwrap_or(0).to_le_bytes());
     bytes.extend_from_slice(&(name.len() as u64).to_le_bytes());
@@ -56,23 +56,23 @@ pub(super) fn push_row(writer: &mut Writer<Vec<u8>>, facts: &KeyFacts, name: &[u
 pub fn rows(bytes: &[u8]) -> impl Iterator<Item = Row<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
-        let (row, behind) = split_row(rest)?;
-        rest = behind;
+        let (row, after) = split_row(rest)?;
+        rest = after;
         Some(row)
     })
 }
 
 fn split_row(bytes: &[u8]) -> Option<(Row<'_>, &[u8])> {
-    let (away, rest) = bytes.split_first_chunk()?;
+    let (cold_facts, rest) = bytes.split_first_chunk()?;
     let ([kind, expires], rest) = rest.split_first_chunk()?;
     let (expiry, rest) = rest.split_first_chunk()?;
     let (name_len, rest) = rest.split_first_chunk()?;
     let (value_len, rest) = rest.split_first_chunk()?;
     let (name, rest) = rest.split_at_checked(u64::from_le_bytes(*name_len) as usize)?;
     let (value, rest) = rest.split_at_checked(u64::from_le_bytes(*value_len) as usize)?;
-    let away = u16::from_le_bytes(*away);
+    let cold_facts = u16::from_le_bytes(*cold_facts);
     let row = Row {
-        away: (away != NOT_AWAY).then(|| Facts::from_bits(away)),
+        cold_facts: (cold_facts != RESIDENT).then(|| Facts::from_bits(cold_facts)),
         kind: Kind::from_byte(*kind)?,
         expire_at_ms: (*expires != 0).then(|| i64::from_le_bytes(*expiry)),
         name,
@@ -90,7 +90,7 @@ mod tests {
     fn rows_are_read_as_they_were_pushed() {
         let mut encoded = Encoded::new(KeyForm::Rows);
         let facts = [
-            KeyFacts { away: Facts::new("raw", 88), expire_at_ms: Some(-5), ..KeyFacts::default() },
+            KeyFacts { cold_facts: Facts::new("raw", 88), expire_at_ms: Some(-5), ..KeyFacts::default() },
             KeyFacts::default(),
         ];
         for (facts, name) in facts.iter().zip(["a name", ""]) {
@@ -99,7 +99,7 @@ mod tests {
         let read: Vec<Row<'_>> = rows(encoded.bytes()).collect();
         assert_eq!((read.len(), encoded.keys()), (2, 2));
         for ((row, facts), name) in read.iter().zip(facts).zip(["a name", ""]) {
-            assert_eq!((row.away, row.expire_at_ms), (facts.away, facts.expire_at_ms));
+            assert_eq!((row.cold_facts, row.expire_at_ms), (facts.cold_facts, facts.expire_at_ms));
             assert_eq!((row.kind, row.name), (Kind::String, name.as_bytes()));
             assert!(!row.value.is_empty());
         }

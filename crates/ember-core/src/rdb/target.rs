@@ -134,7 +134,7 @@ impl Target {
     }
 
     /// Returns the features it does not support: it refuses a file with such values.
-    pub const fn lacks(self) -> Features {
+    pub const fn unsupported(self) -> Features {
         match self {
             Target::Redis => Features::NONE,
             Target::Redis72 => {

@@ -27,8 +27,8 @@ use std::io::{self, BufRead, Write};
 use super::format::{LoadError, Reader, Writer};
 use crate::types::Collection;
 use crate::types::vector_set::{
-    DIM_MAX, Kind, LEVEL_MAX, LINKS_DEFAULT, LINKS_MAX, LINKS_MIN, Loading, MADE_DEFAULT, Made, Metric,
-    Projection, Saved, Scalar, Shape, VectorSet,
+    DIM_MAX, Kind, LEVEL_MAX, LINKS_DEFAULT, LINKS_MAX, LINKS_MIN, Loading, Metric, Projection, Saved,
+    Scalar, Shape, TUNING_DEFAULT, Tuning, VectorSet,
 };
 
 /// The number of the module: nine letters of six bits, `vectorset`, and ten bits of version 0.
@@ -85,7 +85,7 @@ pub(super) fn is_of_redis(set: &VectorSet) -> bool {
     set.metric() == Metric::Cosine
         && matches!(set.kind(), Kind::Hnsw { .. })
         && SCALARS[..3].contains(&set.scalar())
-        && set.made().is_none()
+        && set.tuning().is_none()
 }
 
 /// Writes parts of a module's value.
@@ -127,13 +127,13 @@ pub(super) fn write<W: Write>(writer: &mut Writer<W>, set: &VectorSet) -> io::Re
             Kind::Flat => KIND_FLAT,
             Kind::Ivf { .. } => KIND_IVF,
         })?;
-        let widths = set.made().map_or((0, 0), |made| (made.build_width, made.search_width));
+        let widths = set.tuning().map_or((0, 0), |tuning| (tuning.build_width, tuning.search_width));
         parts.number(widths.0 as u64)?;
         parts.number(widths.1 as u64)?;
         parts.number(set.inserted())?;
         if let Kind::Ivf { lists } = set.kind() {
             parts.number(lists as u64)?;
-            parts.number(set.made().map_or(1, |made| made.probes) as u64)?;
+            parts.number(set.tuning().map_or(1, |tuning| tuning.probes) as u64)?;
         }
     }
     parts.number(set.dim() as u64)?;
@@ -162,12 +162,12 @@ pub(super) fn write<W: Write>(writer: &mut Writer<W>, set: &VectorSet) -> io::Re
         numbers.push(id(slot));
         numbers.push(set.level(slot) as u64 | NODE_VERSION << 24);
         for level in 0..=set.level(slot) {
-            let neighbours = set.neighbours(slot, level);
+            let neighbors = set.neighbors(slot, level);
             // Redis has space for twice as many on the lowest level, and accepts lists with more.
-            let room = (if level == 0 { 2 * set.links() } else { set.links() }).max(neighbours.len());
-            numbers.extend([neighbours.len() as u64, room as u64]);
-            numbers.extend(neighbours.iter().map(|&neighbour| id(neighbour)));
-            let distances = neighbours.iter().map(|&neighbour| set.distance(slot, neighbour));
+            let capacity = (if level == 0 { 2 * set.links() } else { set.links() }).max(neighbors.len());
+            numbers.extend([neighbors.len() as u64, capacity as u64]);
+            numbers.extend(neighbors.iter().map(|&neighbor| id(neighbor)));
+            let distances = neighbors.iter().map(|&neighbor| set.distance(slot, neighbor));
             let farthest = distances.zip(0u64..).max_by(|(a, _), (b, _)| a.total_cmp(b)).unwrap_or((0.0, 0));
             numbers.push(u64::from(farthest.0.to_bits()) << 32 | farthest.1);
         }
@@ -230,7 +230,7 @@ struct Own {
     scalar: Scalar,
     /// `None` for a graph, whose links come later.
     kind: Option<Kind>,
-    made: Option<Made>,
+    tuning: Option<Tuning>,
     inserted: u64,
 }
 
@@ -243,18 +243,18 @@ fn read_own<R: BufRead>(reader: &mut Reader<R>) -> Result<Own, LoadError> {
     let kind = *at(&[KIND_HNSW, KIND_FLAT, KIND_IVF], number(reader)?)?;
     let (build_width, search_width) = (size(reader)?, size(reader)?);
     let inserted = number(reader)?;
-    let mut made = Made { build_width, search_width, probes: MADE_DEFAULT.probes };
+    let mut tuning = Tuning { build_width, search_width, probes: TUNING_DEFAULT.probes };
     let kind = match kind {
         KIND_HNSW => None,
         KIND_FLAT => Some(Kind::Flat),
         _ => {
             let lists = size(reader)?;
-            made.probes = size(reader)?;
+            tuning.probes = size(reader)?;
             Some(Kind::Ivf { lists })
         }
     };
-    let made = (build_width > 0 && search_width > 0).then_some(made);
-    Ok(Own { metric, scalar, kind, made, inserted })
+    let tuning = (build_width > 0 && search_width > 0).then_some(tuning);
+    Ok(Own { metric, scalar, kind, tuning, inserted })
 }
 
 fn read_shape<R: BufRead>(
@@ -292,8 +292,8 @@ fn read_shape<R: BufRead>(
         let wrong = corrupt("the matrix of a vector set does not match its dimensions");
         Some(projection.flatten().ok_or(wrong)?)
     };
-    let (metric, made) = own.map_or((Metric::Cosine, None), |own| (own.metric, own.made));
-    let shape = Shape { dim, metric, scalar, kind, projection, made };
+    let (metric, tuning) = own.map_or((Metric::Cosine, None), |own| (own.metric, own.tuning));
+    let shape = Shape { dim, metric, scalar, kind, projection, tuning };
     Ok((shape, count, flags & HAS_ATTRIBUTES != 0))
 }
 

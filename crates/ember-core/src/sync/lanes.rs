@@ -12,7 +12,7 @@
 use crate::sync::{AtomicBool, Mutex, Ordering, yield_now};
 
 /// No token: a unit in one lane only.
-const ALONE: u32 = u32::MAX;
+const ONE_LANE: u32 = u32::MAX;
 
 /// A unit's place in one of its lanes.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +49,7 @@ impl Plan {
     /// Adds the next unit, which is in one lane.
     #[inline]
     pub fn add(&mut self, lane: usize) {
-        self.lanes[lane].push(Place { unit: self.units, token: ALONE });
+        self.lanes[lane].push(Place { unit: self.units, token: ONE_LANE });
         self.units += 1;
     }
 
@@ -95,9 +95,9 @@ struct State {
 
 /// Runs units on one thread.
 pub trait Runner {
-    /// Runs a unit; `behind` are the numbers of those that follow it in its lane. Returns false if it failed: then no
-    /// further unit is begun.
-    fn run(&mut self, unit: usize, behind: Behind<'_>) -> bool;
+    /// Runs a unit; `following` are the numbers of those that follow it in its lane. Returns false if it failed: then
+    /// no further unit is begun.
+    fn run(&mut self, unit: usize, following: Following<'_>) -> bool;
 
     /// Releases the locks that other units may wait for.
     fn rest(&mut self);
@@ -105,9 +105,9 @@ pub trait Runner {
 
 /// The units after one in its lane.
 #[derive(Clone, Copy, Debug)]
-pub struct Behind<'l>(&'l [Place]);
+pub struct Following<'l>(&'l [Place]);
 
-impl Behind<'_> {
+impl Following<'_> {
     /// Returns their number.
     pub fn len(&self) -> usize {
         self.0.len()
@@ -199,19 +199,19 @@ impl Lanes {
             if self.has_failed.load(Ordering::SeqCst) {
                 break;
             }
-            if place.token != ALONE {
+            if place.token != ONE_LANE {
                 runner.rest();
-                if !self.come_to(lane, at, place.token) {
+                if !self.arrive_at(lane, at, place.token) {
                     return;
                 }
             }
-            if !runner.run(place.unit as usize, Behind(&places[at + 1..])) {
+            if !runner.run(place.unit as usize, Following(&places[at + 1..])) {
                 self.has_failed.store(true, Ordering::SeqCst);
                 break;
             }
-            if place.token != ALONE {
+            if place.token != ONE_LANE {
                 runner.rest();
-                self.go_on_behind(lane, place.token);
+                self.continue_after(lane, place.token);
             }
             at += 1;
         }
@@ -223,7 +223,7 @@ impl Lanes {
     }
 
     /// Brings a lane up to a token; returns whether it was the last one. Otherwise the lane is paused there.
-    fn come_to(&self, lane: usize, at: usize, token: u32) -> bool {
+    fn arrive_at(&self, lane: usize, at: usize, token: u32) -> bool {
         let mut state = self.state.lock();
         let missing = &mut state.missing[token as usize];
         *missing -= 1;
@@ -236,7 +236,7 @@ impl Lanes {
     }
 
     /// Continues the other lanes of a unit that was run.
-    fn go_on_behind(&self, lane: usize, token: u32) {
+    fn continue_after(&self, lane: usize, token: u32) {
         let mut state = self.state.lock();
         for &other in self.plan.tokens[token as usize].iter().filter(|&&other| other != lane) {
             let Stage::Standing(at) = state.stages[other] else {
@@ -271,7 +271,7 @@ mod tests {
     }
 
     impl Runner for Notes {
-        fn run(&mut self, unit: usize, _: Behind<'_>) -> bool {
+        fn run(&mut self, unit: usize, _: Following<'_>) -> bool {
             self.run.push(unit);
             self.fails_at != Some(unit)
         }

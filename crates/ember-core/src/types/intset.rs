@@ -10,12 +10,12 @@
 //! The width is that of the widest member the set ever had; it never shrinks. Sets of few integers are stored in this
 //! form, and `DUMP` and the RDB format contain the bytes as they are.
 //!
-//! Invariant: `room` is either empty, for a set that never had a member, or begins with a whole intset. Its length
+//! Invariant: `buffer` is either empty, for a set that never had a member, or begins with a whole intset. Its length
 //! follows from its header, so a set takes only a pointer and a length in addition.
 
 use crate::algorithms::random::Random;
 use crate::memory::moving::Mover;
-use crate::memory::{room_class, size_class};
+use crate::memory::{capacity_class, size_class};
 
 pub use super::listpack::Corrupt;
 
@@ -26,7 +26,7 @@ const EMPTY: [u8; HEADER_BYTES] = [2, 0, 0, 0, 0, 0, 0, 0];
 /// A sorted set of integers in one run of bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Intset {
-    room: Box<[u8]>,
+    buffer: Box<[u8]>,
 }
 
 impl Intset {
@@ -37,7 +37,7 @@ impl Intset {
 
     /// Moves the bytes to another allocation of the same size, if that is worth it.
     pub(crate) fn move_to(&mut self, mover: &mut Mover<'_>) {
-        mover.move_bytes(&mut self.room);
+        mover.move_bytes(&mut self.buffer);
     }
 
     /// Reads a set from bytes of any origin: every member is checked. O(N).
@@ -52,7 +52,7 @@ impl Intset {
         if !is_whole || count == 0 {
             return Err(Corrupt);
         }
-        let set = Intset { room: bytes.into_boxed_slice() };
+        let set = Intset { buffer: bytes.into_boxed_slice() };
         if !set.iter().is_sorted_by(|left, right| left < right) {
             return Err(Corrupt);
         }
@@ -61,10 +61,10 @@ impl Intset {
 
     /// Returns the bytes in Redis's format.
     pub fn as_bytes(&self) -> &[u8] {
-        match self.room.first_chunk::<HEADER_BYTES>() {
+        match self.buffer.first_chunk::<HEADER_BYTES>() {
             None => &EMPTY,
             Some(&[width, _, _, _, count @ ..]) => {
-                &self.room[..HEADER_BYTES + usize::from(width) * u32::from_le_bytes(count) as usize]
+                &self.buffer[..HEADER_BYTES + usize::from(width) * u32::from_le_bytes(count) as usize]
             }
         }
     }
@@ -87,7 +87,7 @@ impl Intset {
 
     /// Returns the bytes of memory allocated, including the allocator's rounding.
     pub fn memory_bytes(&self) -> usize {
-        match self.room.len() {
+        match self.buffer.len() {
             0 => 0,
             len => size_class(len),
         }
@@ -138,11 +138,11 @@ impl Intset {
         let width = self.width();
         let at = HEADER_BYTES + index * width;
         let len = self.len_bytes();
-        if len + width > self.room.len() {
-            self.resize_room(room_class(len + width));
+        if len + width > self.buffer.len() {
+            self.resize_buffer(capacity_class(len + width));
         }
-        self.room.copy_within(at..len, at + width);
-        self.room[at..at + width].copy_from_slice(&member.to_le_bytes()[..width]);
+        self.buffer.copy_within(at..len, at + width);
+        self.buffer[at..at + width].copy_from_slice(&member.to_le_bytes()[..width]);
         self.write_header(width, len + width);
         true
     }
@@ -153,11 +153,11 @@ impl Intset {
         let width = self.width();
         let at = HEADER_BYTES + index * width;
         let len = self.len_bytes();
-        self.room.copy_within(at + width..len, at);
+        self.buffer.copy_within(at + width..len, at);
         self.write_header(width, len - width);
-        let needed = room_class(len - width);
-        if needed + needed / 4 < self.room.len() {
-            self.resize_room(needed);
+        let needed = capacity_class(len - width);
+        if needed + needed / 4 < self.buffer.len() {
+            self.resize_buffer(needed);
         }
         true
     }
@@ -167,7 +167,7 @@ impl Intset {
         if !self.is_empty() {
             assert_eq!(Intset::from_bytes(self.as_bytes().to_vec()).map(|set| set.len()), Ok(self.len()));
         }
-        assert!(self.memory_bytes() <= room_class(self.len_bytes()) * 3 / 2);
+        assert!(self.memory_bytes() <= capacity_class(self.len_bytes()) * 3 / 2);
     }
 
     /// Returns the index of `member`, or as `Err` the index where it belongs.
@@ -192,9 +192,9 @@ impl Intset {
     fn widen(&mut self, width: usize, member: i64) {
         let len = HEADER_BYTES + (self.len() + 1) * width;
         let mut wider = Intset::new();
-        wider.resize_room(room_class(len));
+        wider.resize_buffer(capacity_class(len));
         let (before, after) = if member < 0 { (Some(member), None) } else { (None, Some(member)) };
-        let places = wider.room[HEADER_BYTES..].chunks_exact_mut(width);
+        let places = wider.buffer[HEADER_BYTES..].chunks_exact_mut(width);
         for (place, member) in places.zip(before.into_iter().chain(self.iter()).chain(after)) {
             place.copy_from_slice(&member.to_le_bytes()[..width]);
         }
@@ -212,19 +212,19 @@ impl Intset {
         usize::from(self.as_bytes()[0])
     }
 
-    fn resize_room(&mut self, len: usize) {
-        let mut room = std::mem::take(&mut self.room).into_vec();
-        room.reserve_exact(len.saturating_sub(room.len()));
-        room.resize(len, 0);
-        self.room = room.into_boxed_slice();
+    fn resize_buffer(&mut self, len: usize) {
+        let mut buffer = std::mem::take(&mut self.buffer).into_vec();
+        buffer.reserve_exact(len.saturating_sub(buffer.len()));
+        buffer.resize(len, 0);
+        self.buffer = buffer.into_boxed_slice();
     }
 
     /// Writes the header of a set of `len` bytes with members of `width` bytes.
     fn write_header(&mut self, width: usize, len: usize) {
         let count = (len - HEADER_BYTES) / width;
         let count = u32::try_from(count).expect("sets of integers become tables long before");
-        self.room[..4].copy_from_slice(&(width as u32).to_le_bytes());
-        self.room[4..HEADER_BYTES].copy_from_slice(&count.to_le_bytes());
+        self.buffer[..4].copy_from_slice(&(width as u32).to_le_bytes());
+        self.buffer[4..HEADER_BYTES].copy_from_slice(&count.to_le_bytes());
     }
 }
 

@@ -14,10 +14,10 @@
 //!
 //! # Invariants
 //!
-//! * `room` is either empty, for a listpack that never had an element, or contains a whole listpack from `front` on.
+//! * `buffer` is either empty, for a listpack that never had an element, or contains a whole listpack from `front` on.
 //!   The length is only in its header: another field here would add 16 bytes to every small collection.
 //! * `count` is the number of entries, whatever the header says.
-//! * The size of `room` is a size class of the allocator, where this module allocated it, and at most a quarter more
+//! * The size of `buffer` is a size class of the allocator, where this module allocated it, and at most a quarter more
 //!   than the bytes need.
 //!
 //! The format: Redis, `listpack.md` by S. Sanfilippo.
@@ -28,7 +28,7 @@ use ember_protocol::number;
 use entry::Draft;
 
 use crate::memory::moving::Mover;
-use crate::memory::{room_class, size_class};
+use crate::memory::{capacity_class, size_class};
 
 const HEADER_BYTES: usize = 6;
 const END: u8 = 0xFF;
@@ -39,7 +39,7 @@ const FRONT_MAX: usize = u16::MAX as usize;
 /// A listpack without elements.
 const EMPTY: [u8; HEADER_BYTES + 1] = [HEADER_BYTES as u8 + 1, 0, 0, 0, 0, 0, END];
 
-/// The size in bytes beyond which nothing may be added to a listpack, as in Redis; see [`Listpack::has_room_for`].
+/// The size in bytes beyond which nothing may be added to a listpack, as in Redis; see [`Listpack::can_hold`].
 pub const BYTES_MAX: usize = 1 << 30;
 
 /// The stored form of an element.
@@ -116,10 +116,10 @@ pub struct Corrupt;
 /// A sequence of elements in one run of bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Listpack {
-    room: Box<[u8]>,
+    buffer: Box<[u8]>,
     count: u32,
-    /// Unused bytes of `room` before the listpack: a change near its beginning moves the bytes before it, not all bytes
-    /// after it.
+    /// Unused bytes of `buffer` before the listpack: a change near its beginning moves the bytes before it, not all
+    /// bytes after it.
     front: u16,
     /// Carries no data. Its invalid values are a niche in which enums of a listpack and something else store their
     /// variant.
@@ -143,7 +143,7 @@ impl Listpack {
 
     /// Moves the bytes to another allocation of the same size, if that is worth it.
     pub(crate) fn move_to(&mut self, mover: &mut Mover<'_>) {
-        mover.move_bytes(&mut self.room);
+        mover.move_bytes(&mut self.buffer);
     }
 
     /// Reads a listpack from bytes of any origin: every entry is checked. O(bytes).
@@ -167,7 +167,7 @@ impl Listpack {
         if declared != COUNT_UNKNOWN && u32::from(declared) != count {
             return Err(Corrupt);
         }
-        let mut listpack = Listpack { room: bytes.into_boxed_slice(), count, ..Listpack::default() };
+        let mut listpack = Listpack { buffer: bytes.into_boxed_slice(), count, ..Listpack::default() };
         listpack.write_count();
         Ok(listpack)
     }
@@ -203,7 +203,7 @@ impl Listpack {
     /// Returns the bytes of memory allocated, including the allocator's rounding.
     #[inline]
     pub fn memory_bytes(&self) -> usize {
-        match self.room.len() {
+        match self.buffer.len() {
             0 => 0,
             len => size_class(len),
         }
@@ -212,7 +212,7 @@ impl Listpack {
     /// Returns whether elements of `bytes` bytes in total may be added. Beyond [`BYTES_MAX`] a collection must change
     /// its form.
     #[inline]
-    pub fn has_room_for(&self, bytes: usize) -> bool {
+    pub fn can_hold(&self, bytes: usize) -> bool {
         bytes <= BYTES_MAX && self.len_bytes() + bytes <= BYTES_MAX
     }
 
@@ -439,21 +439,21 @@ impl Listpack {
         let again = Listpack::from_bytes(self.as_bytes().to_vec()).expect("the bytes are a listpack");
         assert_eq!(again.count, self.count);
         assert!(
-            self.memory_bytes() <= room_class(self.len_bytes()).max(64) * 3 / 2,
+            self.memory_bytes() <= capacity_class(self.len_bytes()).max(64) * 3 / 2,
             "{} bytes wasted",
             self.memory_bytes()
         );
     }
 
-    /// Returns `room` from the listpack's first byte on.
+    /// Returns `buffer` from the listpack's first byte on.
     #[inline]
     fn live(&self) -> &[u8] {
-        &self.room[usize::from(self.front)..]
+        &self.buffer[usize::from(self.front)..]
     }
 
     #[inline]
     fn live_mut(&mut self) -> &mut [u8] {
-        &mut self.room[usize::from(self.front)..]
+        &mut self.buffer[usize::from(self.front)..]
     }
 
     /// Returns the bytes of all entries.
@@ -504,11 +504,11 @@ impl Listpack {
     /// Allocates an empty listpack with capacity for `more` bytes if there is none yet, and returns the offset of its
     /// first entry.
     fn begin(&mut self, more: usize) -> Option<usize> {
-        if !self.room.is_empty() {
+        if !self.buffer.is_empty() {
             return None;
         }
-        self.room = vec![0; room_class(EMPTY.len() + more)].into_boxed_slice();
-        self.room[..EMPTY.len()].copy_from_slice(&EMPTY);
+        self.buffer = vec![0; capacity_class(EMPTY.len() + more)].into_boxed_slice();
+        self.buffer[..EMPTY.len()].copy_from_slice(&EMPTY);
         Some(HEADER_BYTES)
     }
 
@@ -520,30 +520,30 @@ impl Listpack {
         }
         let (len, tail, front) = (self.len_bytes(), at + old, usize::from(self.front));
         let new_len = len - old + new;
-        let needed = room_class(new_len);
-        if new_len > self.room.len() {
-            self.resize_room(needed);
+        let needed = capacity_class(new_len);
+        if new_len > self.buffer.len() {
+            self.resize_buffer(needed);
         }
         let moves_head = at < len - tail;
         // Whether the head can move, and whether the tail can.
         let new_front = (front + old).checked_sub(new).filter(|&front| front <= FRONT_MAX);
-        let has_room_behind = front + new_len <= self.room.len();
-        if let Some(new_front) = new_front.filter(|_| moves_head || !has_room_behind) {
-            self.room.copy_within(front..front + at, new_front);
+        let has_space_after = front + new_len <= self.buffer.len();
+        if let Some(new_front) = new_front.filter(|_| moves_head || !has_space_after) {
+            self.buffer.copy_within(front..front + at, new_front);
             self.front = new_front as u16;
-        } else if has_room_behind && !(moves_head && at == HEADER_BYTES) {
+        } else if has_space_after && !(moves_head && at == HEADER_BYTES) {
             self.live_mut().copy_within(tail..len, at + new);
         } else {
             // An insertion at the front is often followed by more of them.
-            let unused = if moves_head && at == HEADER_BYTES { self.room.len() - new_len } else { 0 };
+            let unused = if moves_head && at == HEADER_BYTES { self.buffer.len() - new_len } else { 0 };
             self.slide(at, old, new, unused.min(FRONT_MAX));
         }
         let total = u32::try_from(new_len).expect("a listpack is not asked to hold 4 GiB");
         self.live_mut()[..4].copy_from_slice(&total.to_le_bytes());
-        if new < old && needed + needed / 4 < self.room.len() {
-            self.room.copy_within(usize::from(self.front).., 0);
+        if new < old && needed + needed / 4 < self.buffer.len() {
+            self.buffer.copy_within(usize::from(self.front).., 0);
             self.front = 0;
-            self.resize_room(needed);
+            self.resize_buffer(needed);
         }
     }
 
@@ -554,20 +554,20 @@ impl Listpack {
         let tail_to = new_front + at + new;
         // The part that lies in the other one's target moves first.
         if tail_to >= tail.start {
-            self.room.copy_within(tail, tail_to);
-            self.room.copy_within(head, new_front);
+            self.buffer.copy_within(tail, tail_to);
+            self.buffer.copy_within(head, new_front);
         } else {
-            self.room.copy_within(head, new_front);
-            self.room.copy_within(tail, tail_to);
+            self.buffer.copy_within(head, new_front);
+            self.buffer.copy_within(tail, tail_to);
         }
         self.front = new_front as u16;
     }
 
-    fn resize_room(&mut self, len: usize) {
-        let mut room = std::mem::take(&mut self.room).into_vec();
-        room.reserve_exact(len.saturating_sub(room.len()));
-        room.resize(len, 0);
-        self.room = room.into_boxed_slice();
+    fn resize_buffer(&mut self, len: usize) {
+        let mut buffer = std::mem::take(&mut self.buffer).into_vec();
+        buffer.reserve_exact(len.saturating_sub(buffer.len()));
+        buffer.resize(len, 0);
+        self.buffer = buffer.into_boxed_slice();
     }
 
     fn write_count(&mut self) {

@@ -149,17 +149,17 @@ fn every_command_is_documented() {
 
 #[test]
 fn every_example_gives_its_documented_reply() {
-    examples_are_true(false, Residency::Here);
+    examples_are_true(false, Residency::Resident);
 }
 
 #[test]
 fn every_example_holds_on_borrowed_values() {
-    examples_are_true(true, Residency::Here);
+    examples_are_true(true, Residency::Resident);
 }
 
 #[test]
 fn every_example_holds_with_cold_values() {
-    examples_are_true(false, Residency::Away);
+    examples_are_true(false, Residency::Cold);
 }
 
 #[test]
@@ -169,14 +169,14 @@ fn every_example_holds_while_values_are_fetched() {
 
 #[test]
 fn every_example_holds_on_borrowed_values_that_were_cold() {
-    examples_are_true(true, Residency::Away);
+    examples_are_true(true, Residency::Cold);
 }
 
 /// Where the values are that an example uses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Residency {
-    Here,
-    Away,
+    Resident,
+    Cold,
     /// Requested by another client, and not resident yet.
     InFlight,
 }
@@ -184,7 +184,7 @@ enum Residency {
 /// Demotes all values that may be demoted, and requests them for values in flight.
 fn demote_all(local: &mut Local, residency: Residency) -> Vec<FetchOrder> {
     let mut orders = Vec::new();
-    if residency == Residency::Here {
+    if residency == Residency::Resident {
         return orders;
     }
     let selected = local.database;
@@ -196,8 +196,8 @@ fn demote_all(local: &mut Local, residency: Residency) -> Vec<FetchOrder> {
             keys.extend(data.database(database).table().iter().map(|entry| entry.key().to_vec()));
         }
         for key in keys {
-            let is_away = local.demote(&key);
-            if is_away && residency == Residency::InFlight {
+            let is_cold = local.demote(&key);
+            if is_cold && residency == Residency::InFlight {
                 orders.extend(local.begin_fetch(database, &key));
             }
         }
@@ -206,10 +206,10 @@ fn demote_all(local: &mut Local, residency: Residency) -> Vec<FetchOrder> {
     orders
 }
 
-fn examples_are_true(lends: bool, residency: Residency) {
+fn examples_are_true(borrows_values: bool, residency: Residency) {
     for (name, command) in all_commands() {
         let mut local = Local::new(Protocol::Resp2);
-        (local.lends, local.turn.settings.short_call_steps) = (lends, 0);
+        (local.borrows_values, local.turn.settings.short_call_steps) = (borrows_values, 0);
         let example = &command.spec.example;
         for given in example.given {
             let reply = run(&mut local, given);

@@ -216,7 +216,7 @@ fn spop_removes_the_members_it_returns() {
 }
 
 /// Sets in all encodings, as the commands that create them.
-fn make_sets(script: &mut Script) -> [(&'static str, usize); 4] {
+fn build_sets(script: &mut Script) -> [(&'static str, usize); 4] {
     (0..300).for_each(|number| drop(script.run(&format!("SADD ints {number}"))));
     add_range(script, "words", 0..100);
     add_range(script, "many", 0..2000);
@@ -227,7 +227,7 @@ fn make_sets(script: &mut Script) -> [(&'static str, usize); 4] {
 #[test]
 fn spop_with_a_count_returns_different_members_for_any_share_of_the_set() {
     let mut script = Script::new(Protocol::Resp2);
-    for (key, len) in make_sets(&mut script) {
+    for (key, len) in build_sets(&mut script) {
         let all: BTreeSet<String> = members(&script.run(&format!("SMEMBERS {key}"))).into_iter().collect();
         let mut left = all.clone();
         for share in [100, 3, 2] {
@@ -273,7 +273,7 @@ fn srandmember_returns_members_and_removes_none() {
 #[test]
 fn srandmember_with_a_count_returns_different_members_of_all_encodings() {
     let mut script = Script::new(Protocol::Resp2);
-    for (key, len) in make_sets(&mut script) {
+    for (key, len) in build_sets(&mut script) {
         for count in [1, 2, len / 4, len / 3, len / 2, len - 1, len, len + 7] {
             let drawn = members(&script.run(&format!("SRANDMEMBER {key} {count}")));
             let different: BTreeSet<&String> = drawn.iter().collect();
@@ -493,7 +493,7 @@ fn events_are_published_as_in_redis() {
 #[test]
 fn a_copy_of_a_set_is_independent() {
     let mut script = Script::new(Protocol::Resp2);
-    for (key, len) in make_sets(&mut script) {
+    for (key, len) in build_sets(&mut script) {
         assert_eq!(script.run(&format!("COPY {key} copy REPLACE")), ":1");
         assert_eq!(script.entry("copy"), script.entry(key));
         script.run("SADD copy one-more");

@@ -29,19 +29,19 @@ fn fill(local: &mut Local) {
 
 /// The names of the keys with cold values in the pieces of a snapshot, and the number of its other keys.
 fn names(saver: &mut Saver<'_>) -> (Vec<String>, u64) {
-    let (mut away, mut others) = (Vec::new(), 0);
+    let (mut cold, mut others) = (Vec::new(), 0);
     while let Some(piece) = saver.next_piece() {
         match &piece {
-            Piece::Away(keys) => {
-                away.extend(keys.iter().map(|key| String::from_utf8_lossy(&key.name).into_owned()));
+            Piece::Cold(keys) => {
+                cold.extend(keys.iter().map(|key| String::from_utf8_lossy(&key.name).into_owned()));
             }
             Piece::Keys(_, block) => others += block.keys(),
             Piece::Value(_) => others += 1,
             Piece::Detached(detached) => others += detached.entries().count() as u64,
         }
     }
-    away.sort_unstable();
-    (away, others)
+    cold.sort_unstable();
+    (cold, others)
 }
 
 #[test]
@@ -70,10 +70,10 @@ fn a_snapshot_has_every_value_while_values_are_demoted_and_fetched() {
             local.run(&[b"LLEN", b"heavy"]);
             local.run(&[b"LPOP", b"light"]);
         }
-        let (away, others) = names(&mut saver);
-        assert_eq!(away.len() as u64 + others, 2, "{gone_before} {gone_behind} {back}: {away:?}");
+        let (cold, others) = names(&mut saver);
+        assert_eq!(cold.len() as u64 + others, 2, "{gone_before} {gone_behind} {back}: {cold:?}");
         if gone_before {
-            assert_eq!(away, ["heavy", "light"]);
+            assert_eq!(cold, ["heavy", "light"]);
         }
         drop(saver);
         keyspace.check_invariants();
@@ -129,10 +129,10 @@ fn values_demoted_and_fetched_at_random_equal_a_model() {
             local.keyspace.check_invariants();
         }
     }
-    let away = (0..SHARDS).map(|shard| local.keyspace.lock(shard).away()).sum::<usize>();
+    let cold = (0..SHARDS).map(|shard| local.keyspace.lock(shard).cold_count()).sum::<usize>();
     local.run(&[b"FLUSHALL"]);
-    assert!(away <= 12);
-    assert!((0..SHARDS).all(|shard| local.keyspace.lock(shard).away() == 0));
+    assert!(cold <= 12);
+    assert!((0..SHARDS).all(|shard| local.keyspace.lock(shard).cold_count() == 0));
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn the_first_fetched_value_is_demoted_first_unless_used_since() {
         let hash = keyspace.hash(name);
         let data = keyspace.lock(hash.shard());
         let at = data.find(0, hash, name).expect("keys stay");
-        !data.entry(0, at).is_away()
+        !data.entry(0, at).is_cold()
     };
     let count = |keys: std::ops::Range<usize>| keys.filter(|&number| here(&name(number))).count();
     assert_eq!(count(0..KEYS - 100), 400);

@@ -107,13 +107,13 @@ fn all_elements_of_large_values_are_moved_in_steps() {
     let mut places = Vec::new();
     loop {
         let looked = walk.moved + walk.left;
-        let goes_on = walk.step(&keyspace, 1000, &mut |place| {
+        let continues = walk.step(&keyspace, 1000, &mut |place| {
             places.push(place);
             true
         });
         longest = longest.max(walk.moved + walk.left - looked);
         steps += 1;
-        if !goes_on {
+        if !continues {
             break;
         }
     }

@@ -34,8 +34,8 @@ fn entry_bytes(local: &Local) -> usize {
         .sum()
 }
 
-fn make_room(local: &mut Local, evictor: &mut Evictor, limit_bytes: usize) -> Result<(), NothingToEvict> {
-    evictor.make_room(&local.keyspace, &mut local.turn, limit_bytes, SAMPLES)
+fn free_memory(local: &mut Local, evictor: &mut Evictor, limit_bytes: usize) -> Result<(), NothingToEvict> {
+    evictor.free_memory(&local.keyspace, &mut local.turn, limit_bytes, SAMPLES)
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn every_policy_evicts_only_permitted_keys() {
         let limit_bytes = local.keyspace.used_bytes() - entry_bytes(&local) / 4;
         let mut evictor = Evictor::default();
         let volatile_only = policy.to_string().starts_with("volatile-");
-        let quarter = make_room(&mut local, &mut evictor, limit_bytes);
+        let quarter = free_memory(&mut local, &mut evictor, limit_bytes);
         let (len, volatile) = (local.keyspace.len(0), local.keyspace.volatile(0));
         if policy == EvictionPolicy::NoEviction {
             assert_eq!((quarter, len), (Err(NothingToEvict), 8000));
@@ -64,7 +64,7 @@ fn every_policy_evicts_only_permitted_keys() {
         } else {
             assert!(volatile < 3800 && len - volatile < 3800, "{} evicts both kinds", policy);
         }
-        let all = make_room(&mut local, &mut evictor, 0);
+        let all = free_memory(&mut local, &mut evictor, 0);
         local.keyspace.check_invariants();
         if volatile_only {
             assert_eq!(all, Err(NothingToEvict), "{}", policy);
@@ -85,7 +85,7 @@ fn every_database_loses_its_share_of_keys() {
         (0..len).for_each(|number| set(&mut local, &number.to_string(), b"v", None));
     }
     let limit_bytes = local.keyspace.used_bytes() - entry_bytes(&local) / 2;
-    make_room(&mut local, &mut Evictor::default(), limit_bytes).unwrap();
+    free_memory(&mut local, &mut Evictor::default(), limit_bytes).unwrap();
     let evicted = local.turn.counters.evicted as f64 / 36_000.0;
     assert!(evicted > 0.2);
     for (database, len_before) in lens_before.into_iter().enumerate() {
@@ -113,7 +113,7 @@ fn survivors(policy: EvictionPolicy, prepare: Prepare) -> (f64, f64) {
     }
     prepare(&mut local, KEYS);
     let limit_bytes = local.keyspace.used_bytes() - entry_bytes(&local) / 2;
-    make_room(&mut local, &mut Evictor::default(), limit_bytes).unwrap();
+    free_memory(&mut local, &mut Evictor::default(), limit_bytes).unwrap();
     let mut left = [0; 2];
     for number in 0..KEYS {
         left[usize::from(!number.is_multiple_of(4))] += usize::from(exists(&mut local, &number.to_string()));
@@ -163,7 +163,7 @@ fn a_flood_of_writes_stays_within_one_percent_of_the_limit() {
             set(&mut local, &format!("key:{number}"), &value, Some(10_000));
             peak = peak.max(local.keyspace.used_bytes());
             if number % BATCH == 0 {
-                make_room(&mut local, &mut evictor, LIMIT_BYTES).unwrap();
+                free_memory(&mut local, &mut evictor, LIMIT_BYTES).unwrap();
                 local.turn.now_ms += 1;
             }
         }
@@ -254,7 +254,7 @@ fn cached(policy: EvictionPolicy, trace: &[usize], accesses_per_s: usize) -> (f6
         let hit = local.run(&[b"GET", name.as_bytes()]) != b"$-1\r\n";
         if !hit {
             set(&mut local, &name, b"value", None);
-            make_room(&mut local, &mut evictor, limit_bytes).unwrap();
+            free_memory(&mut local, &mut evictor, limit_bytes).unwrap();
         }
         hits += usize::from(hit && access >= WARM_UP);
         if access >= WARM_UP && access.is_multiple_of(50_000) {

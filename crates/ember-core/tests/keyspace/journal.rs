@@ -14,7 +14,7 @@ use crate::support::commands::{contents, run, run_random};
 /// A keyspace whose changes are recorded. All calls that can run on borrowed values do.
 fn journaled() -> Local {
     let mut local = Local::new(Protocol::Resp2);
-    (local.lends, local.turn.settings.short_call_steps) = (true, 0);
+    (local.borrows_values, local.turn.settings.short_call_steps) = (true, 0);
     local.turn.journal = Journal::numbered_by(Arc::new(Sequence::default()));
     local
 }

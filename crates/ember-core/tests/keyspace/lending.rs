@@ -126,17 +126,17 @@ fn random_calls_have_the_same_effect_on_borrowed_values_as_under_locks() {
             }
             let passed_ms = if random.below(10) == 0 { random.below(900) as i64 } else { 0 };
             let mut seen = Vec::new();
-            for (local, lends) in [(&mut here, false), (&mut lent, true)] {
+            for (local, borrows_values) in [(&mut here, false), (&mut lent, true)] {
                 local.turn.now_ms += passed_ms;
                 // The lookup removes expired keys.
                 contents(local);
                 effects(local);
                 local.turn.notices.events.clear();
                 local.turn.random = Random::seeded(step);
-                local.lends = lends;
+                local.borrows_values = borrows_values;
                 let changes = local.turn.counters.changes;
                 let reply = run(local, &line);
-                local.lends = false;
+                local.borrows_values = false;
                 let events = std::mem::take(&mut local.turn.notices.events);
                 let effects = effects(local);
                 seen.push((reply, events, effects, local.turn.counters.changes - changes, contents(local)));
@@ -190,9 +190,9 @@ fn random_calls_give_the_same_replies_on_borrowed_values() {
                 continue;
             }
             local.turn.notices.events.clear();
-            local.lends = true;
+            local.borrows_values = true;
             let lent = run(&mut local, &line);
-            local.lends = false;
+            local.borrows_values = false;
             assert_eq!(local.turn.notices.events, events, "seed {seed}: {line}");
             assert_eq!(lent, here, "seed {seed}: {line}");
             assert_eq!(contents(&mut local), contents_here, "seed {seed}: {line}");
@@ -553,7 +553,7 @@ fn a_result_expires_as_it_would_under_the_locks() {
         "SORT to STORE to",
         "ZREMRANGEBYRANK z 0 0",
     ] {
-        let contents_after = [false, true].map(|lends| {
+        let contents_after = [false, true].map(|borrows_values| {
             let mut local = lending();
             for line in [
                 "SADD s 1 2 3",
@@ -568,7 +568,7 @@ fn a_result_expires_as_it_would_under_the_locks() {
             ] {
                 assert!(!run(&mut local, line).starts_with('-'), "{line}");
             }
-            local.lends = lends;
+            local.borrows_values = borrows_values;
             let reply = run(&mut local, call);
             assert!(!reply.starts_with('-'), "{call}: {reply}");
             local.keyspace.check_invariants();

@@ -79,7 +79,7 @@ impl Saved {
                 self.keys.push((facts.database, name.to_vec(), facts.expire_at_ms, value));
                 self.shared += 1;
             }
-            Piece::Away(_) => unreachable!("all values are resident"),
+            Piece::Cold(_) => unreachable!("all values are resident"),
             Piece::Detached(detached) => {
                 for entry in detached.entries() {
                     let value =
@@ -305,7 +305,7 @@ fn calls_wait_for_large_values_and_for_the_memory_limit() {
         assert!(!must_wait(&format!("light:{changed}")), "saved values may be changed again");
         changed += 1;
     }
-    let expected = QueueLimits::default().handed_bytes / 30_000;
+    let expected = QueueLimits::default().preimage_bytes / 30_000;
     assert!((expected - 10..=expected + 10).contains(&changed), "{changed} of {expected}");
     let released = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&released);
@@ -343,7 +343,7 @@ fn retained_values_are_counted_and_bounded() {
         run(&mut local, &format!("SETRANGE key:{number} {VALUE_BYTES} x"));
     }
     let form = KeyForm::Rdb { version: VERSION_MAX, is_packed: false };
-    let limits = QueueLimits { walked_bytes: 2 << 20, handed_bytes: 4 << 20 };
+    let limits = QueueLimits { walked_bytes: 2 << 20, preimage_bytes: 4 << 20 };
     let options = SnapshotOptions { form, limits, ..options(local.turn.now_ms) };
     let snapshot = keyspace.begin_snapshot(options);
     let held_back = keyspace.held_back();
@@ -357,14 +357,14 @@ fn retained_values_are_counted_and_bounded() {
     }
     // Commands that cannot wait continue, and do not count.
     (changed..2 * changed).for_each(|number| _ = run(&mut local, &format!("DEL key:{number}")));
-    assert!(held_back.bytes() <= limits.handed_bytes + limits.walked_bytes);
+    assert!(held_back.bytes() <= limits.preimage_bytes + limits.walked_bytes);
     let mut saver = Saver::new(Arc::clone(&snapshot), &keyspace, || {});
     let keys = thread::scope(|scope| {
         scope.spawn(|| snapshot.walk(&keyspace));
         let mut saved = Saved::default();
         while let Some(piece) = saver.next_piece() {
             saved.take(&piece);
-            assert!(held_back.bytes() <= limits.handed_bytes + limits.walked_bytes);
+            assert!(held_back.bytes() <= limits.preimage_bytes + limits.walked_bytes);
         }
         saved.keys.len()
     });

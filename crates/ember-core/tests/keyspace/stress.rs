@@ -197,7 +197,7 @@ fn a_storm_of_commands_with_expiry_and_eviction_leaves_the_keyspace_consistent()
                         local.turn.now_ms += 5;
                         let range = SHARDS / THREADS as usize * seed as usize..SHARDS;
                         local.keyspace.expire_due(range, &mut local.turn, 200);
-                        let made = evictor.make_room(&local.keyspace, &mut local.turn, 2_000_000, 5);
+                        let made = evictor.free_memory(&local.keyspace, &mut local.turn, 2_000_000, 5);
                         assert!(made.is_ok());
                     }
                 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use emberkv_core::gate::Gate;
-use emberkv_core::lanes::{Behind, Lanes, Plan, Runner};
+use emberkv_core::lanes::{Following, Lanes, Plan, Runner};
 use emberkv_core::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
@@ -49,8 +49,8 @@ struct Applier<'r> {
 }
 
 impl Runner for Applier<'_> {
-    fn run(&mut self, unit: usize, behind: Behind<'_>) -> bool {
-        assert!(behind.len() < UNITS.len());
+    fn run(&mut self, unit: usize, following: Following<'_>) -> bool {
+        assert!(following.len() < UNITS.len());
         let number = self.first_unit + unit;
         if let [shard] = UNITS[unit] {
             if self.guard.as_ref().is_none_or(|(held, _)| held != shard) {

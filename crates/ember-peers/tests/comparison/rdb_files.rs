@@ -174,7 +174,7 @@ fn redis_continues(form: KeyForm) {
     let off = Encryption::off();
     let mut aof = AofDirectory::open(&disk, &directory, "appendonly.aof", &off).unwrap();
     let mut local = sample(false);
-    let (mut writer, rewrite) = aof.begin_anew().unwrap();
+    let (mut writer, rewrite) = aof.begin_replacement().unwrap();
     let base = aof.begin_base(form).unwrap();
     aof.write_base(&base, |writer| {
         writer.usual_aux("7.0.15", 1_700_000_000, 1, true)?;

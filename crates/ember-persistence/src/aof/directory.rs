@@ -157,7 +157,7 @@ impl AofDirectory {
     }
 
     /// Ensures that the manifest on the disk, if there is one, is the one in memory.
-    fn make_certain(&mut self) -> Result<(), AofError> {
+    fn confirm_manifest(&mut self) -> Result<(), AofError> {
         if self.is_certain || !self.has_manifest {
             Ok(())
         } else {
@@ -300,7 +300,7 @@ impl AofDirectory {
     fn create_increment(&mut self) -> Result<(AofWriter, AofFile), AofError> {
         self.disk.create_directory(&self.directory)?;
         self.begin_manifest()?;
-        self.make_certain()?;
+        self.confirm_manifest()?;
         let sequence = self.manifest.increments.last().map_or(0, |last| last.sequence) + 1;
         let file = self.increment(sequence);
         let writer = AofWriter::create(&self.disk, &self.directory.join(&file.name), &self.encryption)?;
@@ -319,7 +319,7 @@ impl AofDirectory {
     ///
     /// # Errors
     /// Those of the disk.
-    pub fn begin_anew(&mut self) -> Result<(AofWriter, Rewrite), AofError> {
+    pub fn begin_replacement(&mut self) -> Result<(AofWriter, Rewrite), AofError> {
         let (writer, file) = self.create_increment()?;
         Ok((writer, Rewrite { first: file.sequence, apart: Some(file) }))
     }
@@ -335,7 +335,7 @@ impl AofDirectory {
     /// # Errors
     /// Those of the disk.
     pub fn begin_base(&mut self, form: KeyForm) -> Result<BaseFile, AofError> {
-        self.make_certain()?;
+        self.confirm_manifest()?;
         self.disk.create_directory(&self.directory)?;
         let file = TemporaryFile::create(&self.disk, &self.directory.join(self.next_base(form).name))?;
         Ok(BaseFile { file, form })
@@ -375,7 +375,7 @@ impl AofDirectory {
     /// repeats.
     pub fn finish_rewrite(&mut self, rewrite: Rewrite, base: BaseFile) -> Result<(), AofError> {
         // Otherwise the new base could overwrite one that is in use.
-        self.make_certain()?;
+        self.confirm_manifest()?;
         let size = Some(base.file().size()?);
         let new = AofFile { size, ..self.next_base(base.form) };
         base.file.publish()?;
@@ -388,13 +388,13 @@ impl AofDirectory {
     /// # Errors
     /// Those of the disk. The AOF is unchanged then, unless only the removal has failed.
     pub fn finish_without_base(&mut self, rewrite: Rewrite) -> Result<(), AofError> {
-        self.make_certain()?;
+        self.confirm_manifest()?;
         self.replace(rewrite, None)
     }
 
     /// Makes increment `first` the first one, because everything before it is stored elsewhere; also drops the base if
-    /// the increment is one of [`AofDirectory::begin_anew`]. Returns false, with nothing changed, if the increment is
-    /// missing or has a base before it.
+    /// the increment is one of [`AofDirectory::begin_replacement`]. Returns false, with nothing changed, if the
+    /// increment is missing or has a base before it.
     ///
     /// # Errors
     /// Those of the disk.
@@ -405,7 +405,7 @@ impl AofDirectory {
                 return Ok(false);
             }
         } else {
-            // The manifest of a new AOF ([`AofDirectory::begin_anew`]) is written last.
+            // The manifest of a new AOF ([`AofDirectory::begin_replacement`]) is written last.
             let file = self.increment(first);
             let last = self.manifest.increments.last().map_or(0, |last| last.sequence);
             if last + 1 != first || self.disk.open_to_read(&self.directory.join(&file.name)).is_err() {
@@ -422,8 +422,8 @@ impl AofDirectory {
         let old = std::mem::take(&mut manifest.increments);
         let (stay, go): (Vec<AofFile>, Vec<AofFile>) =
             old.into_iter().partition(|file| file.sequence >= rewrite.first);
-        let gone = manifest.base.take().into_iter().chain(go);
-        manifest.history.extend(gone.map(|file| AofFile { file_type: FileType::History, ..file }));
+        let replaced = manifest.base.take().into_iter().chain(go);
+        manifest.history.extend(replaced.map(|file| AofFile { file_type: FileType::History, ..file }));
         manifest.base = base;
         manifest.increments = stay;
         manifest.increments.extend(rewrite.apart);
@@ -454,7 +454,7 @@ impl AofDirectory {
     /// # Errors
     /// Those of the disk.
     pub fn remove_history(&mut self) -> Result<(), AofError> {
-        self.make_certain()?;
+        self.confirm_manifest()?;
         if self.manifest.history.is_empty() {
             return Ok(());
         }

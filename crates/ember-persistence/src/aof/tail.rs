@@ -66,8 +66,8 @@ pub(super) fn judge<R: Reread>(
         let begin = source.offset();
         source.advance(count);
         if let Some(end) = place.end.filter(|&end| end < begin + count as u64) {
-            let behind = &kept[kept.len() - count + end.saturating_sub(begin) as usize..];
-            is_followed = is_followed || behind.iter().any(|&byte| byte != 0);
+            let after = &kept[kept.len() - count + end.saturating_sub(begin) as usize..];
+            is_followed = is_followed || after.iter().any(|&byte| byte != 0);
         }
         let first = source.offset() - kept.len() as u64;
         let mut searched = 0;
@@ -125,7 +125,7 @@ fn has_lost_sector<R: Reread>(source: &mut Source<R>, begin: u64, end: u64) -> i
             break;
         }
         let count = usize::try_from(rest).map_or(buffered.len(), |rest| rest.min(buffered.len()));
-        lost.look(&buffered[..count]);
+        lost.scan(&buffered[..count]);
         source.advance(count);
     }
     Ok(lost.is_found())

@@ -78,8 +78,8 @@ impl Retained {
         }
         if !self.is_full {
             if needed > self.bytes.capacity() {
-                let room = (2 * self.bytes.capacity()).clamp(needed, self.max);
-                self.bytes.reserve_exact(room - self.bytes.len());
+                let capacity = (2 * self.bytes.capacity()).clamp(needed, self.max);
+                self.bytes.reserve_exact(capacity - self.bytes.len());
             }
             self.bytes.extend_from_slice(bytes);
         }
@@ -107,7 +107,7 @@ impl Retained {
     }
 
     /// Returns everything appended after `durable`, if it is retained.
-    fn behind(&self, durable: u64) -> Option<&[u8]> {
+    fn unsynced(&self, durable: u64) -> Option<&[u8]> {
         (!self.is_full && self.start == durable).then_some(&self.bytes)
     }
 }
@@ -225,7 +225,7 @@ impl AofWriter {
             return Err(AofError::Closed(self.path.clone()));
         }
         if !batch.is_empty() {
-            self.make_well()?;
+            self.remove_failed_write()?;
             let bytes = batch.seal(self.identity, self.good.said, self.durable.said);
             self.write(bytes, false)?;
         }
@@ -233,7 +233,7 @@ impl AofWriter {
     }
 
     /// Removes the remains of a failed write.
-    fn make_well(&mut self) -> Result<(), AofError> {
+    fn remove_failed_write(&mut self) -> Result<(), AofError> {
         match self.state {
             State::Well => Ok(()),
             State::SyncFailed => Err(AofError::Lost(self.path.clone())),
@@ -324,10 +324,10 @@ impl AofWriter {
     /// Those of the disk; and [`AofError::Lost`], if there were too many bytes to retain: a rewrite is needed then.
     pub fn recover(&mut self) -> Result<(), AofError> {
         if self.state != State::SyncFailed {
-            return self.make_well();
+            return self.remove_failed_write();
         }
         let retained =
-            self.retained.behind(self.durable.stored).ok_or_else(|| AofError::Lost(self.path.clone()))?;
+            self.retained.unsynced(self.durable.stored).ok_or_else(|| AofError::Lost(self.path.clone()))?;
         let file = self.disk.open(&self.path)?;
         file.write_at(self.durable.stored, retained)?;
         file.set_size(self.good.stored)?;
@@ -346,7 +346,7 @@ impl AofWriter {
     /// # Errors
     /// Those of the disk; after a failed sync, [`AofWriter::recover`] is needed. May be retried.
     pub fn close(&mut self) -> Result<(), AofError> {
-        self.make_well()?;
+        self.remove_failed_write()?;
         self.sync()?;
         if self.is_closed {
             return Ok(());

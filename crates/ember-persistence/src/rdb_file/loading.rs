@@ -51,9 +51,9 @@ where
             if failed.lock().is_some() {
                 return Err(batch.error(0, RdbProblem::Refused("another thread failed".into())));
             }
-            match hand_over(batch, &full, &to_fill) {
-                Handed::Over => Ok(()),
-                Handed::Back => insert_here(batch),
+            match dispatch(batch, &full, &to_fill) {
+                Dispatched::Over => Ok(()),
+                Dispatched::Back => insert_here(batch),
             }
         });
         drop(full);
@@ -64,7 +64,7 @@ where
 }
 
 /// The thread that inserts a batch.
-enum Handed {
+enum Dispatched {
     /// Another thread.
     Over,
     /// The reading thread, because the others are busy.
@@ -72,15 +72,15 @@ enum Handed {
 }
 
 /// Sends a batch to the other threads if their queue has space, and replaces it by an empty one.
-fn hand_over(batch: &mut Batch, full: &SyncSender<Batch>, to_fill: &Receiver<Batch>) -> Handed {
+fn dispatch(batch: &mut Batch, full: &SyncSender<Batch>, to_fill: &Receiver<Batch>) -> Dispatched {
     match full.try_send(std::mem::take(batch)) {
         Ok(()) => {
             *batch = to_fill.try_recv().unwrap_or_default();
-            Handed::Over
+            Dispatched::Over
         }
         Err(TrySendError::Full(back) | TrySendError::Disconnected(back)) => {
             *batch = back;
-            Handed::Back
+            Dispatched::Back
         }
     }
 }

@@ -50,9 +50,9 @@ impl<'a, R: Read> Copier<'a, R> {
     }
 
     fn fixed(&mut self, count: u64) -> Result<(), Stop> {
-        let room = self.len_max.saturating_sub(self.out.len()) as u64;
-        if count > room {
-            self.source.take_into(room, self.out)?;
+        let allowed = self.len_max.saturating_sub(self.out.len()) as u64;
+        if count > allowed {
+            self.source.take_into(allowed, self.out)?;
             return Err(Stop::TooLong);
         }
         Ok(self.source.take_into(count, self.out)?)

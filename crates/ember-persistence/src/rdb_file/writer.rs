@@ -34,7 +34,7 @@ struct Checked<W> {
 }
 
 impl<W: Write> Checked<W> {
-    fn hand_on(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn forward(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.sink.write_all(bytes)?;
         self.digest.update(bytes);
         self.written += bytes.len() as u64;
@@ -48,7 +48,7 @@ impl<W: Write> Write for Checked<W> {
             self.flush()?;
         }
         if bytes.len() >= BUFFER_BYTES {
-            self.hand_on(bytes)?;
+            self.forward(bytes)?;
         } else {
             self.buffer.extend_from_slice(bytes);
         }
@@ -57,7 +57,7 @@ impl<W: Write> Write for Checked<W> {
 
     fn flush(&mut self) -> io::Result<()> {
         let mut buffer = std::mem::take(&mut self.buffer);
-        let result = self.hand_on(&buffer);
+        let result = self.forward(&buffer);
         buffer.clear();
         self.buffer = buffer;
         result

@@ -176,7 +176,7 @@ pub const RDB: KeyForm = KeyForm::Rdb { version: FILE_VERSION, is_packed: true }
 
 /// Begins an AOF whose base is this keyspace.
 pub fn begin_aof(aof: &mut AofDirectory, local: &Local) -> AofWriter {
-    let (writer, rewrite) = aof.begin_anew().unwrap();
+    let (writer, rewrite) = aof.begin_replacement().unwrap();
     let base = aof.begin_base(RDB).unwrap();
     aof.write_base(&base, |writer| write_keys(local, writer)).unwrap();
     aof.finish_rewrite(rewrite, base).unwrap();

@@ -102,8 +102,8 @@ pub(super) fn decode(lua: &Lua, shared: &Shared, text: &[u8], settings: &Setting
         loop {
             match open.pop() {
                 None => {
-                    let behind = parser.token()?;
-                    return match behind {
+                    let after = parser.token()?;
+                    return match after {
                         Token::End => Ok(value),
                         other => Err(parser.expected("the end", &other)),
                     };
@@ -181,10 +181,10 @@ impl Parser<'_> {
     /// # Errors
     /// If the script must end.
     fn token(&mut self) -> mlua::Result<Token> {
-        let mut noted_at = self.at;
+        let mut counted_at = self.at;
         while matches!(self.byte(self.at), b' ' | b'\t' | b'\n' | b'\r') {
             self.at += 1;
-            self.note(&mut noted_at)?;
+            self.count_work(&mut counted_at)?;
         }
         self.shared.work(ELEMENT_WORK)?;
         self.token_at = self.at;
@@ -224,12 +224,12 @@ impl Parser<'_> {
         Ok(Token::Error("invalid token"))
     }
 
-    /// Counts the work since `noted_at` once it is large enough.
-    fn note(&self, noted_at: &mut usize) -> mlua::Result<()> {
-        if self.at - *noted_at < PIECE_BYTES {
+    /// Counts the work since `counted_at` once it is large enough.
+    fn count_work(&self, counted_at: &mut usize) -> mlua::Result<()> {
+        if self.at - *counted_at < PIECE_BYTES {
             return Ok(());
         }
-        let work = self.at - std::mem::replace(noted_at, self.at);
+        let work = self.at - std::mem::replace(counted_at, self.at);
         self.shared.work(work)
     }
 
@@ -247,9 +247,9 @@ impl Parser<'_> {
     fn string(&mut self) -> mlua::Result<Token> {
         let mut string = Vec::new();
         self.at += 1;
-        let mut noted_at = self.at;
+        let mut counted_at = self.at;
         loop {
-            self.note(&mut noted_at)?;
+            self.count_work(&mut counted_at)?;
             match self.text.get(self.at) {
                 None | Some(0) => {
                     self.token_at = self.at;

@@ -167,9 +167,9 @@ fn setter(
         let arguments = Arguments::new(lua, arguments);
         check_count(&arguments, arguments_max)?;
         let mut changed = settings.get();
-        let told = set(&arguments, &mut changed)?;
+        let result = set(&arguments, &mut changed)?;
         settings.set(changed);
-        Ok(MultiValue::from_vec(told))
+        Ok(MultiValue::from_vec(result))
     })
 }
 

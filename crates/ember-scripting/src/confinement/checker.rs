@@ -210,7 +210,7 @@ impl<'t, 'r> Checker<'t, 'r> {
     }
 
     /// Parses an expression whose value is only read and does not become part of another one.
-    fn looked_at<R>(&mut self, read: impl FnOnce(&mut Self) -> Option<R>) -> Option<R> {
+    fn inspected<R>(&mut self, read: impl FnOnce(&mut Self) -> Option<R>) -> Option<R> {
         let before = self.names_read;
         let result = read(self);
         self.names_read = before;
@@ -544,7 +544,7 @@ impl<'t, 'r> Checker<'t, 'r> {
     /// Parses `[…]` after the table of keys.
     fn element(&mut self) -> Option<Given<'t>> {
         self.mark("[")?;
-        self.looked_at(Self::expression)?;
+        self.inspected(Self::expression)?;
         self.mark("]")?;
         Some(Given::One(Word::Key))
     }
@@ -561,7 +561,7 @@ impl<'t, 'r> Checker<'t, 'r> {
                 }
                 Some(Token::Mark("[")) => {
                     self.at += 1;
-                    self.looked_at(Self::expression)?;
+                    self.inspected(Self::expression)?;
                     self.mark("]")?;
                 }
                 Some(Token::Mark("(" | ":" | "{") | Token::Text(_)) => return None,
@@ -574,7 +574,7 @@ impl<'t, 'r> Checker<'t, 'r> {
     fn table(&mut self) -> Option<Given<'t>> {
         while !self.takes(Token::Mark("}")) {
             if self.takes(Token::Mark("[")) {
-                self.looked_at(Self::expression)?;
+                self.inspected(Self::expression)?;
                 self.mark("]")?;
                 self.mark("=")?;
             } else if self.peek_second() == Some(Token::Mark("=")) {
@@ -605,7 +605,7 @@ impl<'t, 'r> Checker<'t, 'r> {
         self.mark("(")?;
         match (library, function) {
             (b"redis", b"call" | b"pcall") => {
-                let (words, rest) = self.looked_at(Self::words)?;
+                let (words, rest) = self.inspected(Self::words)?;
                 let is_confined = calls::is_confined(self.commands, &words, rest);
                 let Some(Word::Literal(command)) = words.first() else { return None };
                 let command = self.commands.find(command)?;
@@ -630,7 +630,7 @@ impl<'t, 'r> Checker<'t, 'r> {
                     // These return their arguments or parts of them.
                     (b"", b"assert" | b"next" | b"unpack") | (b"table", b"remove") => self.words()?,
                     (b"table", b"insert") => self.element_of_table(Self::words)?,
-                    _ => self.looked_at(Self::words)?,
+                    _ => self.inspected(Self::words)?,
                 };
                 let &(_, _, count_max, is_many) = known;
                 let fits = words.len() <= count_max && (rest.is_none() || count_max == ANY_NUMBER);

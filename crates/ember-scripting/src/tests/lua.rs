@@ -117,7 +117,7 @@ fn long_strings_are_joined_in_pieces() {
     for questions in 100..200 {
         let mut reply = Reply::new(Protocol::Resp3);
         let given = interpreter.given([&[], &[]]).unwrap();
-        interpreter.make_room();
+        interpreter.collect_if_short();
         let failure =
             interpreter.run(&body, false, given, &mut Echo { questions_left: questions }, &mut reply);
         let text = String::from_utf8_lossy(&failure.unwrap_err().text).into_owned();

@@ -67,7 +67,7 @@ fn apply<'l>(
         errors.extend([place, b": Unmatched parenthesis in selector definition."].concat());
         return;
     };
-    let mut has_told = false;
+    let mut has_logged = false;
     for rule in &rules {
         let rule = rule.trim_ascii();
         match user.apply(rule, grammar) {
@@ -76,9 +76,9 @@ fn apply<'l>(
                 let error = format!("': {error}. ");
                 errors.extend([place, b": Error in applying operation '", rule, error.as_bytes()].concat());
             }
-            Err(_) if has_told => {}
+            Err(_) if has_logged => {}
             Err(error) => {
-                has_told = true;
+                has_logged = true;
                 errors.extend([place, format!(": {error}. ").as_bytes()].concat());
             }
         }

@@ -10,9 +10,9 @@ pub(crate) enum RuleError {
     /// There is no such command, subcommand or category.
     UnknownCommand,
     /// A key pattern after one that allows every key.
-    KeysBehindAll,
+    KeysAfterAll,
     /// A channel pattern after one that allows every channel.
-    ChannelsBehindAll,
+    ChannelsAfterAll,
     /// The password to be removed does not exist.
     NoSuchPassword,
     /// Not a password hash.
@@ -26,11 +26,11 @@ impl fmt::Display for RuleError {
         f.write_str(match self {
             RuleError::Syntax => "Syntax error",
             RuleError::UnknownCommand => "Unknown command or category name in ACL",
-            RuleError::KeysBehindAll => {
+            RuleError::KeysAfterAll => {
                 "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and does not have any \
                  effect. Try 'resetkeys' to start with an empty list of patterns"
             }
-            RuleError::ChannelsBehindAll => {
+            RuleError::ChannelsAfterAll => {
                 "Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid and does not have any \
                  effect. Try 'resetchannels' to start with an empty list of channels"
             }

@@ -158,7 +158,7 @@ impl Selector {
 
     fn add_keys(&mut self, pattern: &[u8], reads: bool, writes: bool) -> Result<(), RuleError> {
         if self.all_keys {
-            return Err(RuleError::KeysBehindAll);
+            return Err(RuleError::KeysAfterAll);
         }
         if has_spaces(pattern) || !(reads || writes) {
             return Err(RuleError::Syntax);
@@ -175,7 +175,7 @@ impl Selector {
 
     fn add_channels(&mut self, pattern: &[u8]) -> Result<(), RuleError> {
         if self.all_channels {
-            return Err(RuleError::ChannelsBehindAll);
+            return Err(RuleError::ChannelsAfterAll);
         }
         if has_spaces(pattern) {
             return Err(RuleError::Syntax);
@@ -188,7 +188,7 @@ impl Selector {
 
     fn apply_category(&mut self, name: &[u8], allows: bool, registry: &Registry) -> Result<(), RuleError> {
         let category = category_named(&name[1..]).ok_or(RuleError::UnknownCommand)?;
-        self.note_rule(allows, name);
+        self.record_rule(allows, name);
         // A container in the category includes its subcommands, so they follow it, as in the registry.
         for command in registry.all() {
             if command.spec.all_categories().contains(category) {
@@ -203,12 +203,12 @@ impl Selector {
         match registry.find_full_declared(name) {
             Some(command) => {
                 self.set_command(command, false, registry);
-                self.note_rule(false, command.full_name.as_bytes());
+                self.record_rule(false, command.full_name.as_bytes());
             }
             None => {
                 // No bit changes, but the rule is kept for servers that have the command.
                 let name = redis_commands::known(name).ok_or(RuleError::UnknownCommand)?;
-                self.note_rule(false, name.as_bytes());
+                self.record_rule(false, name.as_bytes());
             }
         }
         Ok(())
@@ -219,7 +219,7 @@ impl Selector {
         let Some(bar) = name.iter().rposition(|&byte| byte == b'|') else {
             let Some(command) = registry.find_declared(name) else { return self.allow_absent(name) };
             self.set_command(command, true, registry);
-            self.note_rule(true, command.full_name.as_bytes());
+            self.record_rule(true, command.full_name.as_bytes());
             return Ok(());
         };
         let (outer, argument) = (&name[..bar], &name[bar + 1..]);
@@ -241,7 +241,7 @@ impl Selector {
             };
             self.set_command(subcommand, true, registry);
         }
-        self.note_rule(true, name);
+        self.record_rule(true, name);
         Ok(())
     }
 
@@ -261,7 +261,7 @@ impl Selector {
                 return Err(RuleError::Syntax);
             }
         }
-        self.note_rule(true, name);
+        self.record_rule(true, name);
         Ok(())
     }
 
@@ -289,7 +289,7 @@ impl Selector {
     }
 
     /// Keeps a rule for the description. It replaces earlier ones about the same command and its subcommands.
-    fn note_rule(&mut self, allows: bool, name: &[u8]) {
+    fn record_rule(&mut self, allows: bool, name: &[u8]) {
         let name = name.to_ascii_lowercase();
         self.command_rules.retain(|known| {
             let rest = known.name.strip_prefix(&name[..]);

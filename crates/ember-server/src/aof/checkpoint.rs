@@ -19,7 +19,7 @@ use std::time::Instant;
 use ember_persistence::log_of_store::Notes;
 use ember_storage::stores::{self, Import, Position, StoreError};
 use emberkv_core::rdb::{Encoded, KeyFacts, KeyForm, Row, rows};
-use emberkv_core::snapshot::{AwayKey, Gone, Piece, Snapshot};
+use emberkv_core::snapshot::{ColdKey, Piece, RemovedKeys, Snapshot};
 
 use super::rewriting::{Base, BaseWritten};
 use crate::config::Config;
@@ -28,7 +28,7 @@ use crate::snapshot::point_in_time::{self, Claim, PointInTime, Purpose};
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::affinity;
 use crate::system::clock::unix_ms;
-use crate::tiers::Storage;
+use crate::tiers::Tiers;
 
 /// Bytes of the log after which a checkpoint is due: as many as there are bytes of data, between these bounds.
 /// Scattered changes write most pages of a tree, and a key is written once, however often it has changed: the more of
@@ -47,7 +47,7 @@ pub(super) const HERE: u8 = u8::MAX;
 
 /// The part of a checkpoint that is not in the snapshot.
 pub(super) struct Cut {
-    gone: Gone,
+    removed_keys: RemovedKeys,
     /// The shards' names of the databases, by number.
     names: Vec<usize>,
 }
@@ -55,11 +55,11 @@ pub(super) struct Cut {
 impl Cut {
     /// Takes the cut if the server has a store. The caller has exclusive access, and the log has no later records.
     pub(super) fn take(server: &Server) -> Option<Cut> {
-        let storage = Storage::of(server);
-        storage.store()?;
-        storage.wants_checkpoint.store(false, Ordering::Relaxed);
-        storage.is_checkpointing.store(true, Ordering::Relaxed);
-        Some(Cut { gone: server.keyspace.take_gone(), names: server.keyspace.database_names() })
+        let tiers = Tiers::of(server);
+        tiers.store()?;
+        tiers.needs_checkpoint.store(false, Ordering::Relaxed);
+        tiers.is_checkpointing.store(true, Ordering::Relaxed);
+        Some(Cut { removed_keys: server.keyspace.take_removed(), names: server.keyspace.database_names() })
     }
 }
 
@@ -68,7 +68,7 @@ pub(super) fn is_due(server: &Server, config: &Config, grown: u64) -> bool {
     let share = if config.maxmemory == 0 { u64::MAX } else { config.maxmemory / LOG_SHARE };
     let data_bytes = server.keyspace.used_bytes() as u64;
     let most = data_bytes.clamp(LOG_BYTES_MIN, LOG_BYTES_MAX).min(share).max(1);
-    let is_long_ago = unix_ms() - Storage::of(server).checkpointed_ms.load(Ordering::Relaxed) >= INTERVAL_MS;
+    let is_long_ago = unix_ms() - Tiers::of(server).checkpointed_ms.load(Ordering::Relaxed) >= INTERVAL_MS;
     grown >= most || (grown > 0 && is_long_ago)
 }
 
@@ -84,7 +84,7 @@ pub(super) fn begin(
     done: impl FnOnce(BaseWritten) + Send + 'static,
 ) -> Result<(), String> {
     let cpus = server.config.snapshot().aof_rewrite_cpulist.clone();
-    let make = move || {
+    let write_now = move || {
         let _guard = AbortOnPanic;
         affinity::keep_to(&cpus, "aof_rewrite_cpulist");
         let Base { point, claim, cut } = base;
@@ -99,7 +99,7 @@ pub(super) fn begin(
         }
         done(BaseWritten { result: result.map(|_| None), claim });
     };
-    let spawned = thread::Builder::new().name("checkpoint".to_owned()).spawn(make);
+    let spawned = thread::Builder::new().name("checkpoint".to_owned()).spawn(write_now);
     spawned.map(drop).map_err(|error| format!("cannot start a thread: {error}"))
 }
 
@@ -108,9 +108,9 @@ pub(super) fn give_up(server: &Server, base: Base) {
     let Base { point, claim, cut } = base;
     drop(point);
     if let Some(cut) = cut {
-        server.keyspace.put_gone_back(cut.gone);
+        server.keyspace.restore_removed(cut.removed_keys);
         server.keyspace.settle_checkpoint(false);
-        Storage::of(server).note_checkpoint();
+        Tiers::of(server).record_checkpoint();
     }
     drop(claim);
 }
@@ -120,7 +120,7 @@ pub(super) fn give_up(server: &Server, base: Base) {
 ///
 /// # Errors
 /// Why the store could not be written.
-pub(super) fn make(
+pub(super) fn write_now(
     server: &'static Server,
     config: &Config,
     first: u64,
@@ -141,32 +141,32 @@ fn write(
     point: PointInTime,
     cut: Cut,
 ) -> Result<u64, String> {
-    let written = tell(server, (first, import), point, cut);
+    let written = write_changes(server, (first, import), point, cut);
     server.keyspace.settle_checkpoint(written.is_ok());
-    Storage::of(server).note_checkpoint();
+    Tiers::of(server).record_checkpoint();
     written
 }
 
-fn tell(
+fn write_changes(
     server: &Server,
     (first, import): (u64, Import),
     point: PointInTime,
     cut: Cut,
 ) -> Result<u64, String> {
-    let store = Storage::of(server).store().ok_or("there is no store")?;
+    let store = Tiers::of(server).store().ok_or("there is no store")?;
     let notes =
         Notes { names: cut.names.clone(), libraries: point.libraries().map(<[u8]>::to_vec).collect() };
     let position = Position { number: 0, increment: first, import, notes: notes.encode() };
     let mut point = Some(point);
     let mut keys = 0;
     let written = store.checkpoint(&position, &mut |checkpoint| {
-        for &name in &cut.gone.emptied {
+        for &name in &cut.removed_keys.emptied {
             checkpoint.remove_database(database(name)?)?;
         }
-        for (name, key) in &cut.gone.removed {
+        for (name, key) in &cut.removed_keys.removed {
             checkpoint.remove(database(*name)?, key)?;
         }
-        keys = cut.gone.removed.len() as u64;
+        keys = cut.removed_keys.removed.len() as u64;
         let Some(point) = point.take() else { return Ok(()) };
         let saved = point.each_piece(|snapshot, piece| {
             let put = put(checkpoint, &cut.names, snapshot, piece).map_err(io::Error::other)?;
@@ -177,7 +177,7 @@ fn tell(
     });
     drop(point);
     if let Err(error) = written {
-        server.keyspace.put_gone_back(cut.gone);
+        server.keyspace.restore_removed(cut.removed_keys);
         return Err(error.to_string());
     }
     Ok(keys)
@@ -201,9 +201,9 @@ fn put(
             block.push(&key.facts, &key.name, key.value.as_value());
             put_rows(checkpoint, names[key.facts.database], &block)
         }
-        Piece::Away(keys) => keys.iter().try_fold(0, |count, key| Ok(count + put_facts(checkpoint, key)?)),
+        Piece::Cold(keys) => keys.iter().try_fold(0, |count, key| Ok(count + put_facts(checkpoint, key)?)),
         Piece::Detached(detached) => detached.entries().try_fold(0, |count, entry| {
-            if let Some(key) = snapshot.away(detached.number, detached.name(), entry) {
+            if let Some(key) = snapshot.cold_key(detached.number, detached.name(), entry) {
                 return Ok(count + put_facts(checkpoint, &key)?);
             }
             let mut block = Encoded::new(KeyForm::Rows);
@@ -219,15 +219,15 @@ fn put_rows(
     block: &Encoded,
 ) -> Result<u64, StoreError> {
     for row in rows(block.bytes()) {
-        let Row { away, kind, expire_at_ms, name: key, value } = row;
-        let facts = KeyFacts { expire_at_ms, away, ..KeyFacts::default() };
+        let Row { cold_facts, kind, expire_at_ms, name: key, value } = row;
+        let facts = KeyFacts { expire_at_ms, cold_facts, ..KeyFacts::default() };
         checkpoint.put(&facts_of(database(name)?, key, kind as u8, &facts), value)?;
     }
     Ok(block.keys())
 }
 
 /// Updates the facts of a key whose value is in the store.
-fn put_facts(checkpoint: &mut stores::Checkpoint<'_>, key: &AwayKey) -> Result<u64, StoreError> {
+fn put_facts(checkpoint: &mut stores::Checkpoint<'_>, key: &ColdKey) -> Result<u64, StoreError> {
     let facts = facts_of(database(key.database_name)?, &key.name, 0, &key.facts);
     if checkpoint.put_facts(&facts)? {
         return Ok(1);
@@ -241,8 +241,8 @@ fn facts_of<'k>(database: u32, key: &'k [u8], kind: u8, facts: &KeyFacts) -> sto
         database,
         key,
         kind,
-        encoding: facts.away.map_or(HERE, |away| away.encoding_number()),
-        memory_bytes: facts.away.map_or(0, |away| away.memory_bytes() as u64),
+        encoding: facts.cold_facts.map_or(HERE, |cold_facts| cold_facts.encoding_number()),
+        memory_bytes: facts.cold_facts.map_or(0, |cold_facts| cold_facts.memory_bytes() as u64),
         stored_bytes: 0,
         // Times before 1970 are valid, too.
         expiry: facts.expire_at_ms.map(i64::cast_unsigned),

@@ -22,7 +22,7 @@ use super::{checkpoint, loading};
 use crate::config::Config;
 use crate::server::Server;
 use crate::snapshot;
-use crate::tiers::Storage;
+use crate::tiers::Tiers;
 
 /// The source of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,17 +87,17 @@ pub(super) fn import(
     let begun = Instant::now();
     let mark = Position { import: Import::UnderWay, ..Position::default() };
     store.checkpoint(&mark, &mut |checkpoint| checkpoint.clear()).map_err(|error| error.to_string())?;
-    let mut make_room = || make_room(server, config);
+    let mut free_memory = || free_memory(server, config);
     match source {
-        Source::Rdb => snapshot::loading::load_at_start(server, Some(&mut make_room))?,
+        Source::Rdb => snapshot::loading::load_at_start(server, Some(&mut free_memory))?,
         Source::Aof => {
-            if let Some(torn) = loading::load_files(server, config, &log, Some(&mut make_room))? {
+            if let Some(torn) = loading::load_files(server, config, &log, Some(&mut free_memory))? {
                 tracing::warn!("the AOF has an incomplete end ({}), which is ignored", torn.what);
             }
         }
     }
-    let (writer, rewrite) = log.begin_anew().map_err(|error| error.to_string())?;
-    checkpoint::make(server, config, rewrite.first(), Import::Done)?;
+    let (writer, rewrite) = log.begin_replacement().map_err(|error| error.to_string())?;
+    checkpoint::write_now(server, config, rewrite.first(), Import::Done)?;
     log.finish_without_base(rewrite).map_err(|error| error.to_string())?;
     let keys: usize = (0..server.keyspace.databases()).map(|number| server.keyspace.len(number)).sum();
     let seconds = begun.elapsed().as_secs_f64();
@@ -106,17 +106,17 @@ pub(super) fn import(
 }
 
 /// Waits until memory is below its limit, as far as that is possible: values are demoted once the store has them.
-fn make_room(server: &'static Server, config: &Config) -> Result<(), String> {
-    let storage = Storage::of(server);
+fn free_memory(server: &'static Server, config: &Config) -> Result<(), String> {
+    let tiers = Tiers::of(server);
     loop {
         if server.is_stopping() {
             return Err("the server is stopping".to_owned());
         }
-        if storage.wants_checkpoint.load(Ordering::Relaxed) {
-            checkpoint::make(server, config, 0, Import::UnderWay)?;
+        if tiers.needs_checkpoint.load(Ordering::Relaxed) {
+            checkpoint::write_now(server, config, 0, Import::UnderWay)?;
         }
-        storage.wait_to_load(server);
-        if !storage.wants_checkpoint.load(Ordering::Relaxed) {
+        tiers.wait_to_load(server);
+        if !tiers.needs_checkpoint.load(Ordering::Relaxed) {
             return Ok(());
         }
     }

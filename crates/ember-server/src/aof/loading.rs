@@ -34,7 +34,7 @@ use crate::snapshot::point_in_time;
 use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
-use crate::tiers::Storage;
+use crate::tiers::Tiers;
 
 /// Interval of progress messages in the log.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
@@ -60,14 +60,14 @@ pub(crate) fn load_at_start(server: &'static Server) -> Result<Option<OpenedFile
     loading::log_removed(directory.remove_leftovers().map_err(shown)?);
     adopt_single(server, &config, &mut directory)?;
     if directory.exists() {
-        return play_and_go_on(server, &config, directory).map(Some);
+        return replay_and_continue(server, &config, directory).map(Some);
     }
     // When the AOF is switched on, the data of an RDB file are not lost: they become the base.
     loading::load_at_start(server, None)?;
     if SnapshotState::of(server).loaded.load(Ordering::Relaxed) == 0
         && server.scripting.libraries.snapshot().all().next().is_none()
     {
-        return OpenedFiles::go_on(directory, None).map(Some).map_err(shown);
+        return OpenedFiles::continue_files(directory, None).map(Some).map_err(shown);
     }
     let opened = match begin_with_loaded(server, &config, &mut directory) {
         Ok(writer) => Ok(OpenedFiles::Begun(directory, writer)),
@@ -82,7 +82,7 @@ fn begin_with_loaded(
     config: &Config,
     directory: &mut AofDirectory,
 ) -> Result<AofWriter, AofError> {
-    let (writer, rewrite) = directory.begin_anew()?;
+    let (writer, rewrite) = directory.begin_replacement()?;
     let base = directory.begin_base(point_in_time::base_form(server, config))?;
     let mut turn = Turn::new(unix_ms(), 1);
     turn.settings.policy = config.maxmemory_policy;
@@ -105,7 +105,7 @@ pub(super) fn adopt_single(
 }
 
 /// Loads all files, and begins the next increment after them.
-fn play_and_go_on(
+fn replay_and_continue(
     server: &'static Server,
     config: &Config,
     directory: AofDirectory,
@@ -118,7 +118,7 @@ fn play_and_go_on(
             torn.torn_bytes
         );
     }
-    OpenedFiles::go_on(directory, torn).map_err(|error| error.to_string())
+    OpenedFiles::continue_files(directory, torn).map_err(|error| error.to_string())
 }
 
 /// Reads the keys of a store, and the records of the log that the store does not have yet.
@@ -131,16 +131,16 @@ fn load_store(server: &'static Server, config: &Config, engine: EngineKind) -> R
         return Ok(OpenedFiles::Begun(directory, writer));
     }
     let position = store.position();
-    let goes_on = position.as_ref().map(|position| position.increment);
+    let next_increment = position.as_ref().map(|position| position.increment);
     let has_imported = position.is_some_and(|position| position.import == Import::Done);
-    log_of_store::meet(goes_on, has_imported, &mut directory).map_err(|error| error.to_string())?;
+    log_of_store::meet(next_increment, has_imported, &mut directory).map_err(|error| error.to_string())?;
     resuming::load(server, config, store)?;
     if directory.exists() {
         // The log is replayed at each start until a checkpoint has covered it.
-        Storage::of(server).wants_checkpoint.store(true, Ordering::Relaxed);
-        return play_and_go_on(server, config, directory);
+        Tiers::of(server).needs_checkpoint.store(true, Ordering::Relaxed);
+        return replay_and_continue(server, config, directory);
     }
-    OpenedFiles::go_on(directory, None).map_err(|error| error.to_string())
+    OpenedFiles::continue_files(directory, None).map_err(|error| error.to_string())
 }
 
 /// How long the files may take until they contain all earlier writes.
@@ -155,7 +155,7 @@ const WRITTEN_WITHIN: Duration = Duration::from_secs(10);
 pub(crate) fn reload(executor: &mut Executor) -> Result<(), String> {
     let (server, config) = (executor.server, Arc::clone(&executor.config));
     executor.publish();
-    if Storage::of(server).store().is_some() {
+    if Tiers::of(server).store().is_some() {
         return Err(
             "the data set is in a store, and the AOF contains only the changes since its last checkpoint"
                 .to_owned(),
@@ -278,17 +278,17 @@ fn load_file(
     let mut reader = AofReader::new(source, path, ending);
     player.begin_file();
     let mut batch = OwnedBatch::new();
-    let mut told = Instant::now();
+    let mut logged_at = Instant::now();
     loop {
         match reader.next(&mut batch).map_err(|error| shown(&error))? {
             Part::Unit => {
                 player.play(&batch, path, reader.offset(), reader.is_checked())?;
-                Storage::of(server).wait_to_load(server);
+                Tiers::of(server).wait_to_load(server);
                 if let Some(between) = &mut between {
                     between()?;
                 }
                 if config.key_load_delay != 0 {
-                    loading.note_read(reader.offset());
+                    loading.record_read(reader.offset());
                     loading::delay_loading(server, batch.len() as u64);
                 }
             }
@@ -300,12 +300,12 @@ fn load_file(
             }
         }
         if player.commands.is_multiple_of(PROGRESS_COMMANDS) {
-            loading.note_read(reader.offset());
+            loading.record_read(reader.offset());
             if server.is_stopping() {
                 return Err("loading is abandoned: the server is stopping".to_owned());
             }
-            if told.elapsed() >= PROGRESS_EVERY {
-                told = Instant::now();
+            if logged_at.elapsed() >= PROGRESS_EVERY {
+                logged_at = Instant::now();
                 loading.log_progress(path);
             }
         }
@@ -339,7 +339,7 @@ impl<'c> Player<'c> {
         turn.settings.encoding = config.encoding_limits();
         turn.settings.links_vectors_later = true;
         turn.replay_at(now_ms);
-        turn.checks_values = Storage::of(server).is_on();
+        turn.checks_values = Tiers::of(server).is_on();
         let reply = Reply::new(Protocol::Resp2);
         let (guards, origin) = (Guards::None, None);
         Player { server, config, turn, guards, database: 0, reply, commands: 0, failed: 0, origin }
@@ -404,7 +404,7 @@ impl<'c> Player<'c> {
                 };
                 self.reply.clear();
                 let call = (data, command.access);
-                let result = Storage::of(self.server).run_bringing(call, &mut context, args, &mut self.reply);
+                let result = Tiers::of(self.server).run_fetching(call, &mut context, args, &mut self.reply);
                 result.map(drop).map_err(|error| (text(&error), false))
             }
             _ if command.full_name == "select" => {

@@ -16,7 +16,7 @@ pub(crate) struct UnopenedFiles {
     /// The torn end to cut off the last increment.
     pub(super) torn: Option<TornEnd>,
     /// No file contains the data set: all of it must be written as a base.
-    pub(super) lacks_base: bool,
+    pub(super) needs_base: bool,
 }
 
 impl OpenedFiles {
@@ -24,8 +24,11 @@ impl OpenedFiles {
     ///
     /// # Errors
     /// Those of the disk, unless it is only full.
-    pub(super) fn go_on(directory: AofDirectory, torn: Option<TornEnd>) -> Result<OpenedFiles, AofError> {
-        let mut files = UnopenedFiles { directory, torn, lacks_base: false };
+    pub(super) fn continue_files(
+        directory: AofDirectory,
+        torn: Option<TornEnd>,
+    ) -> Result<OpenedFiles, AofError> {
+        let mut files = UnopenedFiles { directory, torn, needs_base: false };
         match files.open() {
             Ok(writer) => Ok(OpenedFiles::Begun(files.directory, writer)),
             Err(error) if error.is_full() => Ok(OpenedFiles::Full(files, error)),
@@ -41,7 +44,7 @@ impl OpenedFiles {
         if !error.is_full() {
             return Err(error);
         }
-        Ok(OpenedFiles::Full(UnopenedFiles { directory, torn: None, lacks_base: true }, error))
+        Ok(OpenedFiles::Full(UnopenedFiles { directory, torn: None, needs_base: true }, error))
     }
 }
 

@@ -19,7 +19,7 @@ use crate::server::Server;
 use crate::snapshot::loading::{Present, add_library};
 use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
-use crate::tiers::Storage;
+use crate::tiers::Tiers;
 
 /// The directory of the store: the server's own.
 const DIRECTORY: &str = ".";
@@ -32,7 +32,7 @@ const WRITE_BUFFER_BYTES: u64 = 32 << 20;
 const ENGINE_BYTES_MIN: u64 = 1 << 20;
 
 /// Keys between two checks whether the server ends.
-const LOOK_KEYS: u64 = 4096;
+const KEYS_PER_CHECK: u64 = 4096;
 
 /// Checks that the directory contains no store but that of the configuration: a store's log alone is not a data set.
 ///
@@ -69,7 +69,7 @@ pub(super) fn open(
     let opened = Store::open(engine, &server.disk, Path::new(DIRECTORY), &options);
     let store = opened.map_err(|error| format!("cannot open the store: {error}"))?;
     server.keyspace.keep_in_store();
-    Ok(Storage::of(server).records.set_store(store))
+    Ok(Tiers::of(server).records.set_store(store))
 }
 
 /// Loads all keys of a store into the empty keyspace; their values stay cold, except those that must be resident.
@@ -140,7 +140,7 @@ impl<'s> Loader<'s> {
 
     fn take(&mut self, facts: &Facts<'_>) -> Result<(), String> {
         self.count += 1;
-        if self.count.is_multiple_of(LOOK_KEYS) && self.server.is_stopping() {
+        if self.count.is_multiple_of(KEYS_PER_CHECK) && self.server.is_stopping() {
             return Err("the server is stopping".to_owned());
         }
         let expire_at_ms = facts.expiry.map(u64::cast_signed);
@@ -152,7 +152,7 @@ impl<'s> Loader<'s> {
             || format!("the store has unknown metadata for the key '{}'", String::from_utf8_lossy(facts.key));
         let kind = Kind::from_byte(facts.kind).ok_or_else(damaged)?;
         let memory_bytes = usize::try_from(facts.memory_bytes).map_err(|_| damaged())?;
-        let away = external::Facts::of_number(facts.encoding, memory_bytes).ok_or_else(damaged)?;
+        let cold_facts = external::Facts::of_number(facts.encoding, memory_bytes).ok_or_else(damaged)?;
         let key = StoredKey {
             database: self.number(facts.database)?,
             key: facts.key,
@@ -160,7 +160,7 @@ impl<'s> Loader<'s> {
             expire_at_ms,
             clock: self.turn.new_clock(),
         };
-        if self.server.keyspace.insert_away(&key, away) { Ok(()) } else { Err(damaged()) }
+        if self.server.keyspace.insert_cold(&key, cold_facts) { Ok(()) } else { Err(damaged()) }
     }
 
     /// Reads the values that must be resident.

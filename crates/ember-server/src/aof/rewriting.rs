@@ -20,11 +20,11 @@ use crate::journal::Reader;
 use crate::server::Server;
 use crate::snapshot::point_in_time;
 use crate::snapshot::point_in_time::{Claim, PointInTime, Purpose};
-use crate::snapshot::saving::warn_of_lacks;
+use crate::snapshot::saving::warn_of_unsupported;
 use crate::snapshot::state::SnapshotState;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::affinity;
-use crate::tiers::Storage;
+use crate::tiers::Tiers;
 
 /// How long switching an AOF on waits until the previous one is closed, and its base has ended.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
@@ -89,26 +89,26 @@ pub(crate) fn begin(executor: &mut Executor) -> Result<(), Result<Purpose, Strin
 fn try_begin(executor: &mut Executor) -> Result<(), Result<Purpose, String>> {
     let server = executor.server;
     let aof = &Aof::of(server).state;
-    if aof.failing_ms() > 0 && !aof.wants_base.load(Ordering::Relaxed) {
+    if aof.failing_ms() > 0 && !aof.awaits_base.load(Ordering::Relaxed) {
         return Err(Err("the AOF cannot be written; an earlier log line has the reason".to_owned()));
     }
     let claim = Claim::take(server, Purpose::AofBase).map_err(Ok)?;
     if !server.journal.is_read_by(Reader::Aof) {
-        if Storage::of(server).store().is_some() {
+        if Tiers::of(server).store().is_some() {
             return Err(Err("the log of the store has not been reopened yet".to_owned()));
         }
         return begin_apart(executor, claim).map_err(Err);
     }
     executor.with_exclusive_access(|executor, _| {
         let base = Base::take(claim, executor);
-        let behind = server.journal.last_number();
-        let is_awaited = aof.wants_base.swap(false, Ordering::Relaxed);
+        let after = server.journal.last_number();
+        let is_awaited = aof.awaits_base.swap(false, Ordering::Relaxed);
         order(
             server,
             if is_awaited {
-                Order::BaseTaken(Box::new((base, behind)))
+                Order::BaseTaken(Box::new((base, after)))
             } else {
-                Order::Rotate { behind, base: Some(base) }
+                Order::Rotate { after, base: Some(base) }
             },
         );
     });
@@ -120,7 +120,7 @@ fn begin_apart(executor: &mut Executor, claim: Claim) -> Result<(), String> {
     let server = executor.server;
     server.data_lock.take(&executor.config)?;
     let mut directory = super::service::open(server, &executor.config)?;
-    let (_, rewrite) = directory.begin_anew().map_err(|error| error.to_string())?;
+    let (_, rewrite) = directory.begin_replacement().map_err(|error| error.to_string())?;
     let base = executor.with_exclusive_access(|executor, _| Base::take(claim, executor));
     let file = directory.begin_base(base.form()).map_err(|error| error.to_string())?;
     let done = move |written: BaseWritten| {
@@ -153,13 +153,13 @@ pub(super) fn finish(
 pub(crate) fn is_due(server: &Server, config: &Config) -> bool {
     let aof = &Aof::of(server).state;
     // The log of a store is off while a primary's data are loaded, and begins with a checkpoint after them.
-    let may_begin = server.journal.is_read_by(Reader::Aof) || Storage::of(server).store().is_none();
+    let may_begin = server.journal.is_read_by(Reader::Aof) || Tiers::of(server).store().is_none();
     may_begin
         && !aof.is_rewriting()
         && SnapshotState::of(server).claims.purpose().is_none()
         && (aof.is_scheduled()
             || (aof.failing_ms() == 0
-                && (Storage::of(server).wants_checkpoint.load(Ordering::Relaxed)
+                && (Tiers::of(server).needs_checkpoint.load(Ordering::Relaxed)
                     || (server.journal.is_read_by(Reader::Aof) && is_grown(server, config)))))
 }
 
@@ -170,7 +170,7 @@ pub(crate) fn begin_due(executor: &mut Executor) {
     match begin(executor) {
         Ok(()) => {
             aof.is_rewrite_scheduled.store(false, Ordering::Relaxed);
-            if Storage::of(server).store().is_none() {
+            if Tiers::of(server).store().is_none() {
                 tracing::info!("a rewrite of the AOF starts");
             }
         }
@@ -189,7 +189,7 @@ fn is_grown(server: &Server, config: &Config) -> bool {
     let percentage = u128::from(config.auto_aof_rewrite_percentage);
     // After failures the next attempt comes later.
     let retry_factor = 1 << aof.failed_in_a_row.load(Ordering::Relaxed).min(16);
-    if Storage::of(server).store().is_some() {
+    if Tiers::of(server).store().is_some() {
         let grown = size.saturating_sub(aof.base_size.load(Ordering::Relaxed));
         return checkpoint::is_due(server, config, grown / retry_factor as u64);
     }
@@ -224,7 +224,7 @@ pub(super) fn write_base(
         let written = file.write(&encryption, |writer| point.fill(writer, true));
         // Synced here, not by the AOF subscriber, which delays replies.
         let written = written.and_then(|features| {
-            warn_of_lacks(&config, "the base of the AOF", features);
+            warn_of_unsupported(&config, "the base of the AOF", features);
             file.file().sync()
         });
         let result = written.map(|()| Some(file)).map_err(|error| error.to_string());
@@ -253,16 +253,16 @@ impl NewFiles {
     /// # Errors
     /// Those of the disk; the directory is returned.
     pub(super) fn create(mut directory: AofDirectory) -> Result<NewFiles, Box<(AofDirectory, AofError)>> {
-        match directory.begin_anew() {
+        match directory.begin_replacement() {
             Ok((writer, rewrite)) => Ok(NewFiles { directory, writer, rewrite }),
             Err(error) => Err(Box::new((directory, error))),
         }
     }
 
-    /// Returns an AOF in these files, with a base that contains the effects of records up to number `behind`.
-    pub(super) fn begin(self, base: Base, behind: u64, holds: bool) -> Beginning {
+    /// Returns an AOF in these files, with a base that contains the effects of records up to number `after`.
+    pub(super) fn begin(self, base: Base, after: u64, holds: bool) -> Beginning {
         let NewFiles { directory, writer, rewrite } = self;
-        Beginning { directory, writer, rewrite, base, behind, holds }
+        Beginning { directory, writer, rewrite, base, after, holds }
     }
 }
 
@@ -275,7 +275,7 @@ pub(crate) fn switch_on(executor: &mut Executor) -> Result<(), String> {
     let (server, config) = (executor.server, Arc::clone(&executor.server.config.snapshot()));
     let begun = Instant::now();
     let claims = &SnapshotState::of(server).claims;
-    while Aof::of(server).is_ending(server) || claims.is_base_unwanted.load(Ordering::Acquire) {
+    while Aof::of(server).is_ending(server) || claims.is_base_obsolete.load(Ordering::Acquire) {
         if begun.elapsed() >= ENDS_WITHIN {
             return Err("the append-only file is still being closed; try again".to_owned());
         }
@@ -301,14 +301,14 @@ pub(crate) fn switch_on(executor: &mut Executor) -> Result<(), String> {
     }
     executor.with_exclusive_access(|executor, _| {
         let base = claim.map(|claim| Base::take(claim, executor));
-        let behind = server.journal.switch(Reader::Aof, true);
+        let after = server.journal.switch(Reader::Aof, true);
         Aof::of(server).state.is_enabled.store(true, Ordering::Relaxed);
-        Aof::of(server).state.lacks_base.store(true, Ordering::Relaxed);
+        Aof::of(server).state.needs_base.store(true, Ordering::Relaxed);
         order(
             server,
             match base {
-                Some(base) => Order::Begin(Box::new(files.begin(base, behind, false))),
-                None => Order::Await { files: Box::new(files), behind },
+                Some(base) => Order::Begin(Box::new(files.begin(base, after, false))),
+                None => Order::Await { files: Box::new(files), after },
             },
         );
     });
@@ -319,7 +319,7 @@ pub(crate) fn switch_on(executor: &mut Executor) -> Result<(), String> {
 pub(crate) fn switch_off(executor: &mut Executor) {
     let server = executor.server;
     executor.with_exclusive_access(|_, _| {
-        let behind = server.journal.switch(Reader::Aof, false);
-        order(server, Order::End { behind });
+        let after = server.journal.switch(Reader::Aof, false);
+        order(server, Order::End { after });
     });
 }

@@ -116,7 +116,7 @@ pub(crate) fn watch(server: &Server, config: &Config) {
     }
     // Replies wait for the running write, so each client adds only what it has sent; other writers add more.
     if slow.delays_writes() && aof.buffer_bytes(server) > waiting_bytes_max(config) as u64 {
-        server.conditions.set(Condition::AOF_BEHIND, true);
+        server.conditions.set(Condition::AOF_LAGS, true);
     }
 }
 

@@ -46,5 +46,5 @@ pub(crate) fn start(
 
 /// Ends the journal when everything is written. No worker runs any more.
 pub(crate) fn stop(server: &Server) {
-    order(server, Order::Stop { behind: server.journal.last_number() });
+    order(server, Order::Stop { after: server.journal.last_number() });
 }

@@ -30,9 +30,9 @@ pub(crate) struct AofState {
     /// Whether a rewrite begins when the running snapshot has ended.
     pub(crate) is_rewrite_scheduled: AtomicBool,
     /// Whether the AOF subscriber waits for the current data, to begin or restart the AOF.
-    pub(crate) wants_base: AtomicBool,
+    pub(crate) awaits_base: AtomicBool,
     /// Whether the AOF was switched on and its first base is not complete: a restart would find no data in its files.
-    pub(crate) lacks_base: AtomicBool,
+    pub(crate) needs_base: AtomicBool,
     /// The duration of the last rewrite in s; -1 if there was none.
     pub(crate) last_rewrite_s: AtomicI64,
     /// Whether the last rewrite failed.
@@ -105,8 +105,8 @@ impl Default for AofState {
             delayed_syncs: AtomicU64::new(0),
             rewriting_since_ms: AtomicI64::new(0),
             is_rewrite_scheduled: AtomicBool::new(false),
-            wants_base: AtomicBool::new(false),
-            lacks_base: AtomicBool::new(false),
+            awaits_base: AtomicBool::new(false),
+            needs_base: AtomicBool::new(false),
             last_rewrite_s: AtomicI64::new(-1),
             rewrite_failed: AtomicBool::new(false),
             failed_in_a_row: AtomicU64::new(0),
@@ -124,7 +124,7 @@ impl AofState {
 
     /// Whether a rewrite begins when no other snapshot is running.
     pub(crate) fn is_scheduled(&self) -> bool {
-        self.is_rewrite_scheduled.load(Ordering::Relaxed) || self.wants_base.load(Ordering::Relaxed)
+        self.is_rewrite_scheduled.load(Ordering::Relaxed) || self.awaits_base.load(Ordering::Relaxed)
     }
 
     /// Returns how many s the running rewrite has taken so far; -1 if none is running.

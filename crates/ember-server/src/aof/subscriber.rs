@@ -47,7 +47,7 @@ use crate::server::conditions::Condition;
 use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
 use crate::system::full_path::without_directories;
-use crate::tiers::Storage;
+use crate::tiers::Tiers;
 
 /// Time between two fsyncs of `everysec`.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
@@ -142,7 +142,7 @@ pub(super) struct AofSubscriber {
     /// Why writes are refused.
     refusal: Option<String>,
     /// The last timestamp in the file, Unix time in s.
-    told_time: Option<i64>,
+    written_time: Option<i64>,
     /// The file does not select a database yet.
     needs_database: bool,
     is_over: bool,
@@ -186,7 +186,7 @@ impl AofSubscriber {
             trouble: None,
             is_stuck: false,
             refusal: None,
-            told_time: None,
+            written_time: None,
             needs_database: false,
             is_over: false,
         };
@@ -197,7 +197,7 @@ impl AofSubscriber {
             Some(OpenedFiles::Full(files, error)) => {
                 subscriber.aof.state.is_enabled.store(true, Ordering::Relaxed);
                 (subscriber.appended, subscriber.synced) = (last, last);
-                subscriber.is_lost = files.lacks_base;
+                subscriber.is_lost = files.needs_base;
                 subscriber.unopened = Some(files);
                 subscriber.enter_trouble(error.to_string());
                 // Writes are refused before the first command.
@@ -225,10 +225,10 @@ impl AofSubscriber {
     }
 
     /// Ensures that records can be written, including after trouble.
-    fn make_ready(&mut self) -> Result<(), AofError> {
+    fn ensure_writable(&mut self) -> Result<(), AofError> {
         if self.is_lost {
             self.is_stuck = true;
-            return self.begin_anew();
+            return self.begin_replacement();
         }
         if let Some(mut files) = self.unopened.take() {
             match files.open() {
@@ -267,9 +267,9 @@ impl AofSubscriber {
         let Some(files) = self.files.as_mut().filter(|_| !records.batch.is_empty()) else { return Ok(()) };
         let now_ms = unix_ms();
         let now_s = now_ms / 1000;
-        if self.config.aof_timestamp_enabled && self.told_time != Some(now_s) {
+        if self.config.aof_timestamp_enabled && self.written_time != Some(now_s) {
             self.lead.time(now_s);
-            self.told_time = Some(now_s);
+            self.written_time = Some(now_s);
         }
         self.needs_database = false;
         self.aof.state.write.begin(now_ms);
@@ -315,15 +315,15 @@ impl AofSubscriber {
                 self.await_base(*files);
                 Ok(())
             }
-            Order::Rotate { behind, base } => self.rotate(behind, base),
+            Order::Rotate { after, base } => self.rotate(after, base),
             Order::BaseTaken(_) | Order::BaseWritten(_) => unreachable!("they wait for no records"),
-            Order::End { behind } => {
-                self.end(behind);
+            Order::End { after } => {
+                self.end(after);
                 Ok(())
             }
-            Order::Stop { behind } => {
-                self.write_place(behind)?;
-                self.end(behind);
+            Order::Stop { after } => {
+                self.write_place(after)?;
+                self.end(after);
                 self.is_over = true;
                 Ok(())
             }
@@ -331,8 +331,8 @@ impl AofSubscriber {
     }
 
     /// Writes the stream position of the data as the last line, if the file contains all of them.
-    fn write_place(&mut self, behind: u64) -> Result<(), AofError> {
-        let has_all = self.skipped <= behind && self.pending.is_empty() && self.has_base();
+    fn write_place(&mut self, after: u64) -> Result<(), AofError> {
+        let has_all = self.skipped <= after && self.pending.is_empty() && self.has_base();
         let place = Primary::of(self.server).last_place(self.server).filter(|_| has_all);
         if let (Some(place), Some(files)) = (place, &mut self.files) {
             self.lead.origin(&place);
@@ -342,10 +342,10 @@ impl AofSubscriber {
     }
 
     fn begin(&mut self, beginning: Beginning) {
-        let Beginning { directory, writer, rewrite, base, behind, holds } = beginning;
+        let Beginning { directory, writer, rewrite, base, after, holds } = beginning;
         self.settle_sync();
-        self.skip_to(behind);
-        self.install(directory, writer, behind);
+        self.skip_to(after);
+        self.install(directory, writer, after);
         (self.holds, self.is_lost) = (holds, false);
         self.begin_base(rewrite, base, true);
     }
@@ -378,10 +378,10 @@ impl AofSubscriber {
     }
 
     fn begin_file(&mut self) {
-        (self.told_time, self.needs_database) = (None, true);
+        (self.written_time, self.needs_database) = (None, true);
     }
 
-    fn rotate(&mut self, behind: u64, base: Option<Base>) -> Result<(), AofError> {
+    fn rotate(&mut self, after: u64, base: Option<Base>) -> Result<(), AofError> {
         self.settle_sync();
         let Some(files) = &mut self.files else {
             base.into_iter().for_each(|base| self.give_up_rewrite(base));
@@ -394,7 +394,7 @@ impl AofSubscriber {
                 tracing::error!("the rewrite of the AOF failed: {error}");
                 self.give_up_rewrite(base);
             }
-            self.orders.push_front(Order::Rotate { behind, base: None });
+            self.orders.push_front(Order::Rotate { after, base: None });
             return Err(error);
         }
         files.closed_size = rewriting::closed_size(&files.directory, &files.writer);
@@ -454,7 +454,7 @@ impl AofSubscriber {
             let claims = &SnapshotState::of(self.server).claims;
             // A thread that waits for the end of this base takes the next claim.
             drop(written);
-            claims.is_base_unwanted.store(false, Ordering::Release);
+            claims.is_base_obsolete.store(false, Ordering::Release);
             return;
         };
         let finished = written.result.and_then(|file| {
@@ -467,10 +467,10 @@ impl AofSubscriber {
                 files.closed_size = rewriting::closed_size(&files.directory, &files.writer);
                 self.report_size();
                 let aof = &self.aof.state;
-                aof.lacks_base.store(false, Ordering::Relaxed);
+                aof.needs_base.store(false, Ordering::Relaxed);
                 aof.base_size.store(aof.size.load(Ordering::Relaxed), Ordering::Relaxed);
                 aof.end_rewrite(true);
-                if Storage::of(self.server).store().is_none() {
+                if Tiers::of(self.server).store().is_none() {
                     tracing::info!("the rewrite of the AOF is complete");
                 }
             }
@@ -494,7 +494,7 @@ impl AofSubscriber {
 
     /// Creates the first file of an AOF that replaces one which cannot be written any more, and requests the current
     /// data.
-    fn begin_anew(&mut self) -> Result<(), AofError> {
+    fn begin_replacement(&mut self) -> Result<(), AofError> {
         if let Some(files) = self.unopened.take() {
             return self.begin_unopened(files);
         }
@@ -539,36 +539,36 @@ impl AofSubscriber {
     /// unless earlier writes are lost.
     fn await_base(&mut self, files: NewFiles) {
         self.new_files = Some(files);
-        self.aof.state.wants_base.store(true, Ordering::Relaxed);
+        self.aof.state.awaits_base.store(true, Ordering::Relaxed);
     }
 
-    /// Continues in the new files, whose base contains the effects of records up to number `behind`.
-    fn begin_with(&mut self, base: Base, behind: u64) {
+    /// Continues in the new files, whose base contains the effects of records up to number `after`.
+    fn begin_with(&mut self, base: Base, after: u64) {
         // Without new files, the AOF was switched off again, or never needed them.
         let Some(files) = self.new_files.take() else { return self.give_up_rewrite(base) };
         // Waiting rotations belong to the abandoned files.
         self.orders.retain(|order| !matches!(order, Order::Rotate { .. }));
         let holds = self.is_lost;
-        self.begin(files.begin(base, behind, holds));
+        self.begin(files.begin(base, after, holds));
     }
 
     /// Makes everything durable and closes the AOF. A failure is only logged.
-    fn end(&mut self, behind: u64) {
+    fn end(&mut self, after: u64) {
         self.settle_sync();
         if let Some(mut files) = self.files.take()
             && let Err(error) = files.writer.recover().and_then(|()| files.writer.sync())
         {
             tracing::error!("the last records of the AOF could not be synced to the disk: {error}");
         }
-        if self.rewriting.is_some() && Storage::of(self.server).store().is_none() {
+        if self.rewriting.is_some() && Tiers::of(self.server).store().is_none() {
             tracing::info!("Killing the AOF child, which is a thread here: the AOF was switched off");
-            SnapshotState::of(self.server).claims.is_base_unwanted.store(true, Ordering::Relaxed);
+            SnapshotState::of(self.server).claims.is_base_obsolete.store(true, Ordering::Relaxed);
         }
         (self.rewriting, self.new_files, self.unopened) = (None, None, None);
-        self.aof.state.wants_base.store(false, Ordering::Relaxed);
-        self.aof.state.lacks_base.store(false, Ordering::Relaxed);
+        self.aof.state.awaits_base.store(false, Ordering::Relaxed);
+        self.aof.state.needs_base.store(false, Ordering::Relaxed);
         (self.holds, self.is_lost) = (false, false);
-        (self.appended, self.synced, self.oldest) = (behind, behind, None);
+        (self.appended, self.synced, self.oldest) = (after, after, None);
         self.aof.state.is_enabled.store(false, Ordering::Relaxed);
     }
 
@@ -576,10 +576,10 @@ impl AofSubscriber {
 
     fn sync(&mut self) -> Result<(), AofError> {
         self.poll_sync()?;
-        let is_behind = self.synced < self.appended;
+        let is_lagging = self.synced < self.appended;
         let (is_due, policy) = (self.is_sync_due(), self.policy());
         let Some(files) = &mut self.files else { return Ok(()) };
-        if is_behind {
+        if is_lagging {
             let at_once = match policy {
                 AppendFsync::Always => true,
                 // After trouble, everything must be durable before writes are accepted.
@@ -643,13 +643,13 @@ impl AofSubscriber {
             return Ok(());
         }
         match self.from_sync.try_recv() {
-            Ok(outcome) => self.note_sync(outcome),
+            Ok(outcome) => self.record_sync(outcome),
             Err(TryRecvError::Empty) => Ok(()),
             Err(TryRecvError::Disconnected) => unreachable!("the thread lives as long as the sender"),
         }
     }
 
-    fn note_sync(&mut self, outcome: SyncOutcome) -> Result<(), AofError> {
+    fn record_sync(&mut self, outcome: SyncOutcome) -> Result<(), AofError> {
         self.aof.state.is_syncing.store(false, Ordering::Relaxed);
         self.end_sync();
         let Some(syncing) = self.syncing.take() else { return Ok(()) };
@@ -671,7 +671,7 @@ impl AofSubscriber {
     fn settle_sync(&mut self) {
         if self.syncing.is_some()
             && let Ok(outcome) = self.from_sync.recv()
-            && let Err(error) = self.note_sync(outcome)
+            && let Err(error) = self.record_sync(outcome)
         {
             tracing::error!("{error}");
         }
@@ -679,7 +679,7 @@ impl AofSubscriber {
 
     // Trouble.
 
-    fn note_trouble(&mut self, error: &AofError) {
+    fn record_trouble(&mut self, error: &AofError) {
         self.is_stuck = true;
         self.is_lost |= matches!(error, AofError::Lost(_));
         self.enter_trouble(error.to_string());
@@ -693,7 +693,7 @@ impl AofSubscriber {
         let Some(at) = self.orders.iter().position(is_end) else { return };
         tracing::error!("the AOF is being closed: records that could not be written to it are lost");
         let Some(order) = self.orders.drain(..=at).next_back() else { return };
-        self.skip_to(order.behind());
+        self.skip_to(order.after());
         // Ending does not fail.
         let _ = self.carry_out(order);
         self.forget_trouble();
@@ -772,9 +772,9 @@ impl AofSubscriber {
         let is_too_late = is_late && lag_ms > limit_ms + self.config.aof_wait_limit;
         self.report_refusal(is_too_late);
         let conditions = &self.server.conditions;
-        let is_behind = is_late || waiting > slow_disk::waiting_bytes_max(&self.config);
-        if is_behind != conditions.get().contains(Condition::AOF_BEHIND) {
-            conditions.set(Condition::AOF_BEHIND, is_behind);
+        let is_lagging = is_late || waiting > slow_disk::waiting_bytes_max(&self.config);
+        if is_lagging != conditions.get().contains(Condition::AOF_LAGS) {
+            conditions.set(Condition::AOF_LAGS, is_lagging);
         }
     }
 
@@ -805,9 +805,9 @@ impl Subscriber for AofSubscriber {
         }
         self.is_stuck = self.trouble.as_ref().is_some_and(|trouble| Instant::now() < trouble.next_try);
         if !self.is_stuck
-            && let Err(error) = self.observed(AofSubscriber::make_ready)
+            && let Err(error) = self.observed(AofSubscriber::ensure_writable)
         {
-            self.note_trouble(&error);
+            self.record_trouble(&error);
         }
         if self.is_stuck {
             self.fail_waiting_rewrites();
@@ -816,11 +816,11 @@ impl Subscriber for AofSubscriber {
 
     fn advance(&mut self, last: u64) {
         while !self.is_stuck
-            && self.orders.front().is_some_and(|order| order.behind() <= last)
+            && self.orders.front().is_some_and(|order| order.after() <= last)
             && let Some(order) = self.orders.pop_front()
         {
             if let Err(error) = self.observed(|subscriber| subscriber.carry_out(order)) {
-                self.note_trouble(&error);
+                self.record_trouble(&error);
             }
         }
     }
@@ -832,7 +832,7 @@ impl Subscriber for AofSubscriber {
         if self.is_stuck {
             return 0;
         }
-        self.orders.front().map_or(u64::MAX, Order::behind)
+        self.orders.front().map_or(u64::MAX, Order::after)
     }
 
     fn database(&self, last: u64) -> ReaderDatabase {
@@ -873,7 +873,7 @@ impl Subscriber for AofSubscriber {
             Err(error) => {
                 std::mem::swap(&mut self.pending, records.batch);
                 self.pending_last = records.last;
-                self.note_trouble(&error);
+                self.record_trouble(&error);
             }
         }
     }
@@ -882,7 +882,7 @@ impl Subscriber for AofSubscriber {
         if !self.is_stuck
             && let Err(error) = self.sync()
         {
-            self.note_trouble(&error);
+            self.record_trouble(&error);
         }
         if !self.is_stuck {
             self.end_trouble();
@@ -905,7 +905,7 @@ impl Subscriber for AofSubscriber {
             || self.aof.orders.has_some()
     }
 
-    fn wants_thread(&self) -> bool {
+    fn has_work(&self) -> bool {
         self.trouble.is_some() || self.begins_interval || self.is_sync_due()
     }
 

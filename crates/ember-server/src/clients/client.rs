@@ -409,7 +409,7 @@ impl Clients {
 
 impl ClientView {
     /// Returns the client's name in the log: `client 7 at 127.0.0.1:40000`.
-    pub(crate) fn who(&self) -> String {
+    pub(crate) fn log_name(&self) -> String {
         format!("client {} at {}", self.id, self.peer.remote())
     }
 
@@ -458,7 +458,7 @@ impl ClientView {
 
     /// Records the client's last command, by its index in the registry.
     #[inline]
-    pub(crate) fn note_command(&self, index: u16) {
+    pub(crate) fn record_command(&self, index: u16) {
         self.command.store(u32::from(index) + 1, Ordering::Relaxed);
     }
 

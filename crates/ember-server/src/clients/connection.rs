@@ -295,7 +295,7 @@ impl Connection {
 
     /// Returns the bytes of unsent replies; all encrypted ones together count as one byte.
     pub(crate) fn unsent_bytes(&self) -> usize {
-        let encrypted = self.tls.as_ref().is_some_and(|tls| tls.wants_send());
+        let encrypted = self.tls.as_ref().is_some_and(|tls| tls.has_unsent());
         self.output.len_bytes() - self.sent + usize::from(encrypted)
     }
 
@@ -318,14 +318,14 @@ impl Connection {
     }
 
     /// Ends the TLS session, as the last step before the connection is closed.
-    pub(crate) fn say_goodbye(&mut self) {
+    pub(crate) fn send_close_notify(&mut self) {
         if let Some(tls) = &mut self.tls {
-            tls.say_goodbye(&self.socket);
+            tls.send_close_notify(&self.socket);
         }
     }
 
     /// Records the readiness that the driver reports.
-    pub(crate) fn note(&mut self, readiness: &Readiness) {
+    pub(crate) fn record_readiness(&mut self, readiness: &Readiness) {
         self.readable |= readiness.readable;
         self.read_closed |= readiness.read_closed;
         self.writable |= readiness.writable;
@@ -508,7 +508,7 @@ impl Connection {
 
     /// Records that the replies acknowledge the changes of records up to this number; 0 is none.
     #[inline]
-    pub(crate) fn note_record(&mut self, record: u64) {
+    pub(crate) fn advance_record(&mut self, record: u64) {
         self.client.last_record = self.client.last_record.max(record);
         self.acknowledges = self.acknowledges.max(record);
     }

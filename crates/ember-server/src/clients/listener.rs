@@ -321,7 +321,7 @@ pub(crate) fn prepare(socket: &OwnedFd, peer: &Peer, keepalive: u32) -> io::Resu
 
 /// Sends a refused client the reason, if the socket accepts it; the socket is closed next. A client that speaks TLS
 /// receives nothing, because that would need a handshake.
-pub(crate) fn turn_away(incoming: &Incoming, reason: &str) {
+pub(crate) fn refuse_client(incoming: &Incoming, reason: &str) {
     let Incoming { socket, is_tls: false, .. } = incoming else { return };
     if let Err(error) = rustix::io::write(socket, reason.as_bytes()) {
         tracing::debug!("the reason could not be sent to a refused client: {error}");

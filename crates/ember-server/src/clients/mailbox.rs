@@ -36,7 +36,7 @@ pub(crate) enum Message {
     Apply(Arc<Round>),
     /// Check this connection: it was killed, or what it waited for may have happened. The second number is the client
     /// id.
-    Look(usize, u64),
+    Check(usize, u64),
     /// The reply to a blocked call, for the connection with this number and client id. It acknowledges the changes of
     /// journal records up to the last number.
     Served(usize, u64, Box<Reply>, u64),

@@ -31,9 +31,9 @@ pub(crate) struct Paused {
 impl Pause {
     /// Begins or extends a pause. A pause of all commands is not weakened to one of writes while it lasts.
     pub(crate) fn begin(&self, now_ms: i64, until_ms: i64, all: bool) {
-        let goes_on = self.until_ms.load(Ordering::Relaxed) > now_ms;
-        let until_ms = if goes_on { until_ms.max(self.until_ms.load(Ordering::Relaxed)) } else { until_ms };
-        let all = all || (goes_on && self.all.load(Ordering::Relaxed));
+        let continues = self.until_ms.load(Ordering::Relaxed) > now_ms;
+        let until_ms = if continues { until_ms.max(self.until_ms.load(Ordering::Relaxed)) } else { until_ms };
+        let all = all || (continues && self.all.load(Ordering::Relaxed));
         self.all.store(all, Ordering::Relaxed);
         self.until_ms.store(until_ms, Ordering::Relaxed);
         self.is_any.store(true, Ordering::Relaxed);
@@ -42,22 +42,22 @@ impl Pause {
     /// Ends the pause of `CLIENT PAUSE`.
     pub(crate) fn end(&self) {
         self.until_ms.store(0, Ordering::Relaxed);
-        self.note_any();
+        self.update_any();
     }
 
     /// Begins or ends the pause of FAILOVER.
     pub(crate) fn wait_for_failover(&self, waits: bool) {
         self.for_failover.store(waits, Ordering::Relaxed);
-        self.note_any();
+        self.update_any();
     }
 
     /// Begins or ends the pause of SHUTDOWN.
     pub(crate) fn wait_for_shutdown(&self, waits: bool) {
         self.for_shutdown.store(waits, Ordering::Relaxed);
-        self.note_any();
+        self.update_any();
     }
 
-    fn note_any(&self) {
+    fn update_any(&self) {
         let is_any = self.writes_wait() || self.until_ms.load(Ordering::Relaxed) != 0;
         self.is_any.store(is_any, Ordering::Relaxed);
     }

@@ -77,7 +77,7 @@ impl PrimaryLink {
     }
 
     /// Records bytes that were read.
-    pub(crate) fn note_read(&self, bytes: usize, now_ms: i64) {
+    pub(crate) fn record_read(&self, bytes: usize, now_ms: i64) {
         self.read.fetch_add(bytes as u64, Ordering::Relaxed);
         self.read_ms.store(now_ms, Ordering::Relaxed);
     }
@@ -94,7 +94,7 @@ impl PrimaryLink {
     }
 
     /// Records the address of the connection.
-    pub(crate) fn note_address(&self, worker: usize, token: usize, client_id: u64) {
+    pub(crate) fn record_address(&self, worker: usize, token: usize, client_id: u64) {
         self.state.lock().address = Some((worker, token, client_id));
     }
 
@@ -124,7 +124,7 @@ impl PrimaryLink {
     }
 
     /// Records why the connection is about to be closed.
-    pub(crate) fn note_end(&self, why: &str) {
+    pub(crate) fn record_end(&self, why: &str) {
         self.state.lock().why.get_or_insert_with(|| why.to_owned());
     }
 
@@ -177,7 +177,7 @@ pub(crate) struct FromPrimary {
     /// The number of the last record.
     last_record: u64,
     /// Whether the primary has asked for an acknowledgement.
-    pub(crate) is_asked: bool,
+    pub(crate) is_ack_requested: bool,
     /// Receives replies that are discarded; empty between two batches.
     pub(crate) unsent: Reply,
 }
@@ -196,7 +196,7 @@ impl FromPrimary {
             made: Milestones::default(),
             last_record: 0,
             // After a full sync the primary sends nothing before this server's first acknowledgement.
-            is_asked: true,
+            is_ack_requested: true,
             unsent: Reply::default(),
         }
     }
@@ -238,14 +238,14 @@ impl FromPrimary {
     }
 
     /// Records that everything applied is in journal records up to this number.
-    pub(crate) fn note_record(&mut self, record: u64) {
+    pub(crate) fn advance_record(&mut self, record: u64) {
         self.last_record = self.last_record.max(record);
-        self.made.note(self.offset, self.last_record);
+        self.made.mark(self.offset, self.last_record);
     }
 
     /// Acknowledges the applied offset to the primary, and the offset on disk if records up to `durable` are on disk.
     pub(crate) fn acknowledge(&mut self, output: &mut Reply, durable: Option<u64>) {
-        self.is_asked = false;
+        self.is_ack_requested = false;
         let on_disk = durable.map(|durable| {
             self.made.forget_before(durable);
             self.made.record_at(durable).unwrap_or(0)
@@ -287,7 +287,7 @@ pub(crate) enum PrimaryOrder {
     /// The server has become a replica: notify all clients that wait for a key.
     Demote,
     /// A replica that is waited for may have everything now.
-    LookAtReplicas,
+    CheckReplicas,
     /// No replica takes over, and this server stays the primary.
     StayPrimary { why: String },
 }

@@ -12,7 +12,7 @@ pub(crate) trait Feed: Send {
     fn feed(&mut self, output: &mut Reply) -> Result<(), Over>;
 
     /// Records why the connection is closed, unless a reason is known.
-    fn note_end(&mut self, why: String);
+    fn record_end(&mut self, why: String);
 }
 
 /// Why a replica's feed ends.
@@ -77,7 +77,7 @@ pub(crate) struct Replica {
     /// Whether it accepts a full sync of unknown length, which ends with a mark.
     pub(crate) knows_marks: bool,
     /// Whether it wants a full sync without the stream after it.
-    pub(crate) wants_copy_only: bool,
+    pub(crate) is_copy_only: bool,
     /// The contents of its full sync.
     pub(crate) contents: Contents,
     /// Whether output is to be combined into fewer packets; the socket does not do that yet.

@@ -104,14 +104,14 @@ impl Drop for StateMemory {
 }
 
 /// A state, and the workers whose connections are to be notified.
-pub(crate) type News = (State, Vec<u16>);
+pub(crate) type Update = (State, Vec<u16>);
 
 /// A live query's evaluation on a job thread has ended.
 pub(crate) struct EndedRun {
     pub(crate) query: Arc<LiveQuery>,
     pub(crate) took: Duration,
     /// `None` if no watcher needs the result.
-    pub(crate) news: Option<News>,
+    pub(crate) update: Option<Update>,
 }
 
 /// How states are sent to a client.
@@ -129,7 +129,7 @@ pub(crate) enum Form {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
     /// Whether results equal to the last one are sent, too.
-    pub(crate) wants_equal: bool,
+    pub(crate) sends_equal: bool,
     /// The minimum time between two states.
     pub(crate) interval: Duration,
 }
@@ -166,7 +166,7 @@ pub(crate) struct Watcher {
     pub(crate) sent: u64,
     pub(crate) coalesced: u64,
     extra: Option<Box<Extra>>,
-    wants_equal: bool,
+    sends_equal: bool,
     /// Whether the watcher receives versions in every protocol.
     is_open: bool,
     /// Whether a newer state was discarded because memory was short: the query is evaluated again when a state may be
@@ -256,7 +256,7 @@ impl Watcher {
             sent,
             coalesced: 0,
             extra,
-            wants_equal: pace.wants_equal,
+            sends_equal: pace.sends_equal,
             is_open: *form == Form::Open,
             is_missed: false,
             is_queued: false,
@@ -318,8 +318,8 @@ impl Watcher {
 
     /// Returns whether a state waits for this end of the watcher's interval.
     pub(crate) fn waits_until(&self, at: Instant) -> bool {
-        let has_news = self.waiting.is_some() || self.is_missed;
-        has_news && self.extra.as_ref().is_some_and(|extra| extra.not_before == Some(at))
+        let has_state = self.waiting.is_some() || self.is_missed;
+        has_state && self.extra.as_ref().is_some_and(|extra| extra.not_before == Some(at))
     }
 
     /// Takes the call that is answered with the first state, if none was sent yet.
@@ -340,7 +340,7 @@ impl Watcher {
         if state.sequence < self.sequence || (state.sequence == self.sequence && !is_new) {
             return Reception::Known;
         }
-        if state.hash == self.hash && !self.wants_equal && !is_new {
+        if state.hash == self.hash && !self.sends_equal && !is_new {
             // The waiting state is older.
             self.coalesced += u64::from(self.take_waiting().is_some());
             return Reception::Known;
@@ -361,7 +361,7 @@ impl Watcher {
     }
 
     /// Records that a state was sent; returns by how many bytes the watcher's memory has grown.
-    pub(crate) fn note_sent(&mut self, state: &State, now: Instant) -> usize {
+    pub(crate) fn record_sent(&mut self, state: &State, now: Instant) -> usize {
         let before = self.memory_bytes();
         (self.sequence, self.hash) = (state.sequence, state.hash);
         self.sent += 1;
@@ -383,16 +383,16 @@ pub(crate) struct Watchers {
     by_number: BTreeMap<u32, Box<Watcher>>,
     /// The number of watchers that do not have the number of their call, because it was taken.
     displaced: usize,
-    /// The watchers whose states wait for the socket, in order of arrival; `gone` of them have left since.
+    /// The watchers whose states wait for the socket, in order of arrival; `unwatched` of them have left since.
     waiting: VecDeque<u32>,
-    gone: usize,
+    unwatched: usize,
     /// The bytes of the waiting states.
     waiting_bytes: usize,
     /// The watcher whose query is being evaluated again because its state was discarded. Others wait until it has its
     /// state.
     asked: Option<u32>,
     /// The start of a call's wait for this server to have what the client has seen on another.
-    pub(crate) behind_since: Option<Instant>,
+    pub(crate) lagging_since: Option<Instant>,
 }
 
 impl Watchers {
@@ -472,12 +472,12 @@ impl Watchers {
         self.displaced -= usize::from(watcher.is_displaced);
         self.waiting_bytes -= watcher.waiting_bytes();
         self.asked.take_if(|asked| *asked == number);
-        self.gone += usize::from(watcher.is_queued);
-        if self.gone > self.waiting.len() / 2 {
+        self.unwatched += usize::from(watcher.is_queued);
+        if self.unwatched > self.waiting.len() / 2 {
             let (by_number, mut seen) = (&self.by_number, HashSet::new());
             let is_queued = |number: &u32| by_number.get(number).is_some_and(|watcher| watcher.is_queued);
             self.waiting.retain(|number| is_queued(number) && seen.insert(*number));
-            self.gone = 0;
+            self.unwatched = 0;
         }
     }
 
@@ -519,7 +519,7 @@ impl Watchers {
             }
             self.waiting.pop_front();
             let Some(watcher) = watcher else {
-                self.gone = self.gone.saturating_sub(1);
+                self.unwatched = self.unwatched.saturating_sub(1);
                 continue;
             };
             watcher.is_queued = false;
@@ -592,7 +592,7 @@ mod tests {
         assert_eq!(receive(&mut watcher, &state(&query, 10, 2), false, now), Reception::Known);
         assert_eq!(receive(&mut watcher, &state(&query, 11, 1), false, now), Reception::Known);
         assert_eq!(receive(&mut watcher, &state(&query, 11, 2), false, now), Reception::Send);
-        watcher.wants_equal = true;
+        watcher.sends_equal = true;
         assert_eq!(receive(&mut watcher, &state(&query, 12, 1), false, now), Reception::Send);
         assert_eq!(receive(&mut watcher, &state(&query, 10, 1), false, now), Reception::Known);
     }
@@ -602,12 +602,12 @@ mod tests {
         let query = query();
         let now = Instant::now();
         let awaited = || AwaitedFirst { begun: now, since: None };
-        let pace = Pace { interval: Duration::from_secs(1), wants_equal: false };
+        let pace = Pace { interval: Duration::from_secs(1), sends_equal: false };
         let mut watcher = Watcher::new(&query, &Form::Watch, pace, First::Awaited(10, awaited()), 0);
         assert_eq!(receive(&mut watcher, &state(&query, 9, 2), false, now), Reception::Known);
         assert_eq!(receive(&mut watcher, &state(&query, 10, 0), false, now), Reception::Send);
         assert!(watcher.take_first().is_some() && watcher.take_first().is_none());
-        watcher.note_sent(&state(&query, 10, 0), now);
+        watcher.record_sent(&state(&query, 10, 0), now);
         assert!(!watcher.is_new());
         assert_eq!(receive(&mut watcher, &state(&query, 10, 3), false, now), Reception::Known);
         let until = Reception::WaitsUntil(now + Duration::from_secs(1));
@@ -631,8 +631,8 @@ mod tests {
         let query = query();
         let now = Instant::now();
         let interval = Duration::from_millis(100);
-        let mut watcher = watcher(&query, Pace { interval, wants_equal: false });
-        watcher.note_sent(&state(&query, 11, 2), now);
+        let mut watcher = watcher(&query, Pace { interval, sends_equal: false });
+        watcher.record_sent(&state(&query, 11, 2), now);
         let until = Reception::WaitsUntil(now + interval);
         assert_eq!(receive(&mut watcher, &state(&query, 12, 3), false, now), until);
         assert_eq!(receive(&mut watcher, &state(&query, 13, 4), false, now + interval), Reception::Send);
@@ -704,6 +704,6 @@ mod tests {
         }
         assert!(watchers.waiting.len() <= 300, "{}", watchers.waiting.len());
         while watchers.next_waiting().is_some() {}
-        assert_eq!((watchers.gone, watchers.has_waiting()), (0, false));
+        assert_eq!((watchers.unwatched, watchers.has_waiting()), (0, false));
     }
 }

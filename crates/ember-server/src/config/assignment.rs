@@ -57,7 +57,7 @@ impl Assignment {
             Statement::Rename { from, to } => {
                 config.renames.push(RenameDirective { from: from.clone(), to: to.clone(), origin });
             }
-            Statement::Retired(name) => config.stored.note_retired(name),
+            Statement::Retired(name) => config.stored.record_retired(name),
         }
         Ok(())
     }

@@ -64,7 +64,7 @@ impl StoredValues {
     }
 
     /// Records a retired directive, whose name is not that of a parameter.
-    pub(super) fn note_retired(&mut self, name: &'static str) {
+    pub(super) fn record_retired(&mut self, name: &'static str) {
         self.0.insert(name, String::new());
     }
 

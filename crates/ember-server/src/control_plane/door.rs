@@ -2,7 +2,7 @@
 //!
 //! A foreign page in the same browser can send requests to the dashboard, too. Three checks keep it out: it cannot
 //! reach this server under a name of its own ([`is_addressed_to_us`]), its requests carry their origin
-//! ([`comes_from_our_page`]), and it may send a JSON body only after a preflight, which is never answered. There are no
+//! ([`is_from_our_page`]), and it may send a JSON body only after a preflight, which is never answered. There are no
 //! cookies, and the browser is never asked to store a password.
 //!
 //! All decisions about the requested host use the single `Host` field: a request that names a host in a second place,
@@ -111,7 +111,7 @@ pub(super) fn named_host(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Whether only our own page can have sent the request. Programs other than browsers send no origin.
-pub(super) fn comes_from_our_page(headers: &HeaderMap) -> bool {
+pub(super) fn is_from_our_page(headers: &HeaderMap) -> bool {
     if let Some(site) = headers.get("sec-fetch-site") {
         return site == "same-origin";
     }
@@ -213,8 +213,7 @@ mod tests {
     #[test]
     fn requests_of_other_pages_are_recognised() {
         let host = ("host", "127.0.0.1:9121");
-        let from =
-            |fields: &[(&'static str, &str)]| comes_from_our_page(&headers(&[&[host], fields].concat()));
+        let from = |fields: &[(&'static str, &str)]| is_from_our_page(&headers(&[&[host], fields].concat()));
         assert!(from(&[]));
         assert!(from(&[("origin", "http://127.0.0.1:9121")]));
         assert!(from(&[("sec-fetch-site", "same-origin"), ("origin", "https://proxy.example")]));

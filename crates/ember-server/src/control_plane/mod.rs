@@ -241,7 +241,7 @@ async fn answer(port: Port, stream: TcpStream, visitor: Visitor, place: Place, s
         .keep_alive(false);
     let is_stream = AtomicBool::new(false);
     let service = service_fn(|request| {
-        place.note_request();
+        place.record_request();
         async {
             let response = port.answer(request, visitor, server).await;
             if response.body().is_stream() {

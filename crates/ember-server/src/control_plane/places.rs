@@ -20,7 +20,7 @@ pub(super) const PLACES_MAX: usize = 64;
 const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Interval at which a waiting connection checks again for a place held too long.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+const RECHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// All places.
 #[derive(Debug, Default)]
@@ -58,7 +58,7 @@ impl Places {
                 return place;
             }
             // In both cases it retries.
-            let _ = tokio::time::timeout(LOOK_AGAIN, self.given_back.notified()).await;
+            let _ = tokio::time::timeout(RECHECK_INTERVAL, self.given_back.notified()).await;
         }
     }
 
@@ -114,7 +114,7 @@ impl Place {
     }
 
     /// Records that the request has arrived.
-    pub(super) fn note_request(&self) {
+    pub(super) fn record_request(&self) {
         self.places.with(self.number, |taken| (taken.has_request, taken.since) = (true, Instant::now()));
     }
 
@@ -150,7 +150,7 @@ mod tests {
         let mut held: Vec<Place> = (0..PLACES_MAX)
             .map(|number| places.try_take(address(u8::from(number >= 2)), begin).unwrap())
             .collect();
-        held[2].note_request();
+        held[2].record_request();
         // The first two have another address, the third has a request.
         held.push(places.try_take(address(2), begin).unwrap());
         assert_eq!(numbers(&places)[..4], [0, 1, 2, 4]);
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(numbers(&places)[..4], [0, 1, 2, 4], "there was a place");
         // A connection with a request yields only when its response takes long.
         for place in &held {
-            place.note_request();
+            place.record_request();
         }
         assert!(places.try_take(address(3), Instant::now()).is_none());
         assert!(places.try_take(address(3), Instant::now() + ANSWER_PATIENCE).is_some());

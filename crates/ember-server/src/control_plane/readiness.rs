@@ -26,10 +26,10 @@ pub(super) fn readiness(server: &Server) -> Readiness {
         return Readiness::Not(format!("writes are refused: {refusal}"));
     }
     let slow = slow_disk::slowness(server);
-    let is_behind = server.conditions.get().contains(Condition::AOF_BEHIND);
+    let is_lagging = server.conditions.get().contains(Condition::AOF_LAGS);
     match slow {
-        Some(slow) if is_behind || slow.delays_writes() => Readiness::Not(slow.to_string()),
-        _ if is_behind => Readiness::Not("writes wait for the append-only file".to_owned()),
+        Some(slow) if is_lagging || slow.delays_writes() => Readiness::Not(slow.to_string()),
+        _ if is_lagging => Readiness::Not("writes wait for the append-only file".to_owned()),
         Some(slow) => Readiness::Slow(slow.to_string()),
         None => Readiness::Ready,
     }

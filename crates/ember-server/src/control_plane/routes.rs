@@ -14,7 +14,7 @@ use crate::metrics;
 use crate::server::Server;
 
 /// Allows one scrape at a time, regardless of the number of clients.
-static LOOKING: Semaphore = Semaphore::const_new(1);
+static SCRAPES: Semaphore = Semaphore::const_new(1);
 
 /// Handles a request; a body is ignored except by the dashboard.
 pub(super) async fn answer(
@@ -28,13 +28,13 @@ pub(super) async fn answer(
         "/ready" => Some(Route::Ready),
         _ => None,
     };
-    let is_asked = matches!(*request.method(), Method::GET | Method::HEAD);
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     let mut response = match route {
         None => match dashboard::answer(request, visitor, server).await {
             Some(response) => response,
             None => whole(plain(StatusCode::NOT_FOUND, "not found\n")),
         },
-        Some(_) if !is_asked => whole(not_allowed("GET, HEAD")),
+        Some(_) if !is_read => whole(not_allowed("GET, HEAD")),
         Some(Route::Metrics) => whole(scrape(server).await),
         Some(Route::Health) => whole(plain(StatusCode::OK, "ok\n")),
         Some(Route::Ready) => whole(match readiness(server) {
@@ -60,12 +60,12 @@ enum Route {
 
 /// Collects the metrics on another thread: that may wait for a lock, and `/health` must be answered meanwhile.
 async fn scrape(server: &'static Server) -> Response<Full<Bytes>> {
-    let Ok(looking) = LOOKING.acquire().await else { return internal_error() };
-    let look = move || {
-        let _looking = looking;
+    let Ok(permit) = SCRAPES.acquire().await else { return internal_error() };
+    let collect = move || {
+        let _permit = permit;
         metrics::render(server)
     };
-    beside(look)
+    run_blocking(collect)
         .await
         .map_or_else(|_: Bug| internal_error(), |text| of_type(StatusCode::OK, metrics::CONTENT_TYPE, text))
 }
@@ -74,7 +74,9 @@ async fn scrape(server: &'static Server) -> Response<Full<Bytes>> {
 pub(super) struct Bug;
 
 /// Runs a blocking function on another thread.
-pub(super) async fn beside<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> Result<T, Bug> {
+pub(super) async fn run_blocking<T: Send + 'static>(
+    act: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Bug> {
     tokio::task::spawn_blocking(act).await.map_err(|error| {
         tracing::error!("a request on metrics-port got no reply because of a bug: {error}");
         Bug

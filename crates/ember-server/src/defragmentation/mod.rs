@@ -2,10 +2,10 @@
 //! together.
 //!
 //! ```text
-//! worker 0   with `activedefrag yes`: makes sure that the thread runs                  (`begin_if_wanted`)
+//! worker 0   with `activedefrag yes`: makes sure that the thread runs                  (`start_if_enabled`)
 //! thread     reads how much is unused → effort in per cent, or a pause                 (`Effort`)
 //!            walks all keys: works for `active-defrag-cycle-us`, then pauses to keep within the effort
-//! worker     after each walk: flushes its cache of the allocator                       (`flush_if_asked`)
+//! worker     after each walk: flushes its cache of the allocator                       (`flush_after_walk`)
 //! ```
 //!
 //! The thread takes the locks of shards as workers do, for some tens of microseconds each time. It has no allocator
@@ -80,7 +80,7 @@ impl ActiveDefrag {
 
 /// Flushes the allocator cache of the calling worker, if a walk has ended since the one with number `seen`.
 #[cfg(feature = "jemalloc")]
-pub(crate) fn flush_if_asked(server: &Server, seen: &mut u64) {
+pub(crate) fn flush_after_walk(server: &Server, seen: &mut u64) {
     let walks = ActiveDefrag::of(server).walks.load(Ordering::Relaxed);
     if walks != *seen {
         *seen = walks;
@@ -90,11 +90,11 @@ pub(crate) fn flush_if_asked(server: &Server, seen: &mut u64) {
 
 /// Does nothing: no walk runs.
 #[cfg(not(feature = "jemalloc"))]
-pub(crate) fn flush_if_asked(_: &Server, _: &mut u64) {}
+pub(crate) fn flush_after_walk(_: &Server, _: &mut u64) {}
 
 /// Starts the thread, if it is enabled and not running.
 #[cfg(feature = "jemalloc")]
-pub(crate) fn begin_if_wanted(server: &'static Server, config: &crate::config::Config) {
+pub(crate) fn start_if_enabled(server: &'static Server, config: &crate::config::Config) {
     if config.activedefrag && !ActiveDefrag::of(server).is_started.swap(true, Ordering::Relaxed) {
         thread::start(server);
     }
@@ -102,7 +102,7 @@ pub(crate) fn begin_if_wanted(server: &'static Server, config: &crate::config::C
 
 /// Does nothing: the system's allocator does not report what is worth moving, so defragmentation cannot be enabled.
 #[cfg(not(feature = "jemalloc"))]
-pub(crate) fn begin_if_wanted(_: &'static Server, _: &crate::config::Config) {}
+pub(crate) fn start_if_enabled(_: &'static Server, _: &crate::config::Config) {}
 
 #[cfg(feature = "jemalloc")]
 mod thread;

@@ -17,7 +17,7 @@ use crate::system::clock::unix_ms;
 use crate::system::heap;
 
 /// How often the thread checks how much memory is unused, and reads the configuration.
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A walk that has moved less than one in this number of allocations has found nearly all in order: it cannot reduce
 /// the unused memory.
@@ -55,7 +55,7 @@ struct Defragmenter {
     state: &'static ActiveDefrag,
     query: SlabQuery,
     config: Arc<Config>,
-    looked_at: Instant,
+    checked_at: Instant,
     /// The current walk.
     walk: Defragmentation,
     /// The part of its counts that was added to the state.
@@ -87,7 +87,7 @@ impl Defragmenter {
             state,
             query,
             config: server.config.snapshot(),
-            looked_at: Instant::now(),
+            checked_at: Instant::now(),
             walk: Defragmentation::new(),
             counted: Counts::default(),
             rests_until: None,
@@ -96,22 +96,22 @@ impl Defragmenter {
 
     /// Works while defragmentation is enabled.
     fn run(&mut self) {
-        let mut effort = self.look();
+        let mut effort = self.check();
         while self.config.activedefrag {
             match effort {
                 Some(percent) => self.work(percent),
-                None => thread::park_timeout(LOOK_INTERVAL),
+                None => thread::park_timeout(CHECK_INTERVAL),
             }
-            if self.looked_at.elapsed() >= LOOK_INTERVAL {
-                effort = self.look();
+            if self.checked_at.elapsed() >= CHECK_INTERVAL {
+                effort = self.check();
             }
         }
     }
 
     /// Reads the configuration, and how much memory is unused. Returns the effort in per cent of a processor, if there
     /// is work.
-    fn look(&mut self) -> Option<u64> {
-        self.looked_at = Instant::now();
+    fn check(&mut self) -> Option<u64> {
+        self.checked_at = Instant::now();
         self.config = self.server.config.snapshot();
         let now = heap::allocator();
         let rests = self.server.is_loading() || self.rests_until.is_some_and(|until| Instant::now() < until);
@@ -127,26 +127,26 @@ impl Defragmenter {
         let cycle = Duration::from_micros(self.config.active_defrag_cycle_us);
         let elements_max = usize::try_from(self.config.active_defrag_max_scan_fields).unwrap_or(usize::MAX);
         let query = &self.query;
-        let mut goes_on = true;
-        while goes_on {
+        let mut continues = true;
+        while continues {
             let keyspace = &self.server.keyspace;
-            goes_on = self.walk.step(keyspace, elements_max, &mut |place| query.is_sparse(place));
+            continues = self.walk.step(keyspace, elements_max, &mut |place| query.is_sparse(place));
             if begun.elapsed() >= cycle {
                 break;
             }
         }
         self.count();
-        if !goes_on {
+        if !continues {
             let is_fruitless = self.walk.moved <= (self.walk.moved + self.walk.left) / FRUITLESS_SHARE;
             self.rests_until = is_fruitless.then(|| Instant::now() + FRUITLESS_PAUSE);
             (self.walk, self.counted) = (Defragmentation::new(), Counts::default());
             self.state.walks.fetch_add(1, Ordering::Relaxed);
             // A completed walk has freed what can be freed: check whether another one is worth it.
-            self.looked_at -= LOOK_INTERVAL;
+            self.checked_at -= CHECK_INTERVAL;
         }
         let pause = begun.elapsed() * (100 - u32::try_from(percent).unwrap_or(99).min(99))
             / u32::try_from(percent).unwrap_or(1).max(1);
-        thread::park_timeout(pause.min(LOOK_INTERVAL));
+        thread::park_timeout(pause.min(CHECK_INTERVAL));
     }
 
     /// Adds the new counts to the public state.

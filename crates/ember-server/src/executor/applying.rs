@@ -17,7 +17,7 @@ use crate::config::AppendFsync;
 use crate::journal::Reader;
 
 /// Commands that a primary sends in addition to writes.
-const BESIDE_WRITES: [&str; 6] = ["ping", "select", "multi", "exec", "script|load", "script|flush"];
+const NON_WRITES: [&str; 6] = ["ping", "select", "multi", "exec", "script|load", "script|flush"];
 
 impl Executor {
     /// Runs the commands of `batch` from number `start` on. The worker is inside the gate.
@@ -44,9 +44,9 @@ impl Executor {
             primary.publish(client.database);
             if durable.is_some() {
                 let made = self.turn.journal.last_number().unwrap_or_default();
-                primary.note_record(made.max(self.last_record));
+                primary.advance_record(made.max(self.last_record));
             }
-            if primary.is_asked && matches!(progress, Progress::Done) {
+            if primary.is_ack_requested && matches!(progress, Progress::Done) {
                 primary.acknowledge(output, durable);
             }
         }
@@ -57,12 +57,12 @@ impl Executor {
     pub(super) fn as_replay<R>(&mut self, act: impl FnOnce(&mut Executor) -> R) -> R {
         // The primary decides what has expired.
         let now_ms = std::mem::replace(&mut self.turn.now_ms, REPLAY_TIME_MS);
-        self.turn.noted_ms = Some(now_ms);
+        self.turn.recorded_ms = Some(now_ms);
         let string_bytes_max = std::mem::replace(&mut self.turn.settings.string_bytes_max, usize::MAX);
         (self.applies, self.failure) = (true, None);
         let result = act(self);
         self.applies = false;
-        (self.turn.now_ms, self.turn.noted_ms) = (now_ms, None);
+        (self.turn.now_ms, self.turn.recorded_ms) = (now_ms, None);
         self.turn.settings.string_bytes_max = string_bytes_max;
         result
     }
@@ -90,14 +90,14 @@ impl Executor {
         let mut guards = Guards::None;
         let mut progress = Progress::Done;
         let is_long = self.prepared.len() > BATCH_COMMANDS_MAX;
-        let (mut number, mut alone_until) = (start, start);
+        let (mut number, mut sequential_until) = (start, start);
         while number < batch.len() {
-            if number >= alone_until && self.applies_together(client) {
+            if number >= sequential_until && self.applies_together(client) {
                 guards.release(&self.server.keyspace, &mut self.turn);
                 match self.apply_together(client, batch, input, number) {
-                    Together::Few(end) => alone_until = end,
+                    Together::Few(end) => sequential_until = end,
                     Together::Applied(end) => {
-                        (number, alone_until) = (end, end + 1);
+                        (number, sequential_until) = (end, end + 1);
                         continue;
                     }
                     Together::Failed { number, at, why } => {
@@ -166,9 +166,9 @@ impl Executor {
         unsent: &mut Reply,
     ) -> Flow {
         if args.at(0).eq_ignore_ascii_case(b"replconf") {
-            let asks = args.get(1).is_some_and(|word| word.eq_ignore_ascii_case(b"getack"));
+            let requests_ack = args.get(1).is_some_and(|word| word.eq_ignore_ascii_case(b"getack"));
             if let Some(primary) = &mut client.primary {
-                primary.is_asked |= asks;
+                primary.is_ack_requested |= requests_ack;
             }
             return Flow::Next;
         }
@@ -176,8 +176,8 @@ impl Executor {
         let known = prepared.command.filter(|command| command.subcommands.is_empty());
         if let Some(command) = known.or_else(|| self.server.registry.resolve(args).ok()) {
             let writes = command.spec.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE));
-            let may_come = writes || BESIDE_WRITES.contains(&&*command.full_name);
-            if !may_come || command.spec.flags.contains(Flags::BLOCKING) {
+            let is_allowed = writes || NON_WRITES.contains(&&*command.full_name);
+            if !is_allowed || command.spec.flags.contains(Flags::BLOCKING) {
                 self.failure = Some("a primary does not send this command".to_owned());
                 return Flow::Close;
             }
@@ -200,7 +200,7 @@ impl Executor {
 
     /// Records why a call of the primary has failed. An error inside a script occurred on the primary, too.
     #[cold]
-    pub(super) fn note_failure(&mut self, error: &CommandError) {
+    pub(super) fn record_failure(&mut self, error: &CommandError) {
         if !self.runs_script {
             self.failure.get_or_insert_with(|| String::from_utf8_lossy(&error.text()).into_owned());
         }

@@ -14,7 +14,7 @@ use ember_protocol::{Args, Batch, Protocol, Reply};
 use emberkv_core::call::Run;
 use emberkv_core::keys::Guards;
 use emberkv_core::keyspace::hash::KeyHash;
-use emberkv_core::lanes::{Behind, Runner};
+use emberkv_core::lanes::{Following, Runner};
 use emberkv_core::spec::Flags;
 
 use super::session::Outcome;
@@ -35,9 +35,9 @@ const UNITS_A_WORKER: usize = 64;
 /// Conditions that may delay a command of the primary.
 const DELAYS: Condition = Condition::SNAPSHOT
     .union(Condition::KEYS_HELD)
-    .union(Condition::AOF_BEHIND)
-    .union(Condition::PUSHES_BEHIND)
-    .union(Condition::MEMORY_BEHIND)
+    .union(Condition::AOF_LAGS)
+    .union(Condition::PUSHES_LAG)
+    .union(Condition::MEMORY_LAGS)
     .union(Condition::LOADING);
 
 /// The role of a command in a round.
@@ -91,8 +91,8 @@ impl Executor {
         }
         let first = batch.len() - self.prepared.len();
         let mut round = RoundPlan::new(self.server.workers.len());
-        let (mut numbers, mut beside) = (Vec::new(), Vec::new());
-        let (mut database, mut asks) = (client.database, false);
+        let (mut numbers, mut select_ends) = (Vec::new(), Vec::new());
+        let (mut database, mut requests_ack) = (client.database, false);
         // The start of the open unit: its number, its first call, and the database before it.
         let mut open: Option<(usize, usize, usize)> = None;
         let mut lanes = Vec::new();
@@ -102,10 +102,10 @@ impl Executor {
             let prepared = self.prepared[end - first];
             let part = self.part(prepared.command, args);
             if !matches!(part, Part::Call(_)) {
-                beside.push(end);
+                select_ends.push(end);
             }
             match part {
-                Part::Nothing => asks |= args.len() > 1,
+                Part::Nothing => requests_ack |= args.len() > 1,
                 Part::Select(selected) => database = selected,
                 Part::Begin if open.is_none() => open = Some((end, round.calls.len(), database)),
                 Part::End if let Some((_, begun, _)) = open => {
@@ -157,9 +157,9 @@ impl Executor {
             return Together::Failed { number, at, why };
         }
         client.database = database;
-        primary.is_asked |= asks;
+        primary.is_ack_requested |= requests_ack;
         (from..end).for_each(|number| primary.advance(batch.command(number, input), false));
-        for number in beside.into_iter().filter(|number| (from..end).contains(number)) {
+        for number in select_ends.into_iter().filter(|number| (from..end).contains(number)) {
             let (args, reply) = (batch.command(number, input), &mut Reply::default());
             if let Some(command) =
                 self.prepared[number - first].command.filter(|it| it.spec.name != "replconf")
@@ -268,14 +268,14 @@ impl Applier<'_> {
     }
 
     /// Prefetches the keys of the next units.
-    fn fetch_ahead(&mut self, behind: Behind<'_>) {
+    fn fetch_ahead(&mut self, following: Following<'_>) {
         if let Some(left) = self.until_fetch.filter(|&left| left > 0) {
             self.until_fetch = Some(left - 1);
             return;
         }
         let keyspace = &self.executor.server.keyspace;
         let key = |distance: usize| {
-            let unit = &self.round.units[behind.get(distance)?];
+            let unit = &self.round.units[following.get(distance)?];
             let call = &self.round.calls[unit.calls.start];
             Some((call.database, call.hash?))
         };
@@ -318,7 +318,7 @@ impl Executor {
         }
         self.finish(command, result, args, None, reply);
         self.stats.applied_together.add(1);
-        self.note_sizes(command, args, round.client_id, 0);
+        self.log_sizes(command, args, round.client_id, 0);
         self.deliver(guards, Some(round.client_id));
         reply.clear();
         match self.failure.take() {
@@ -332,8 +332,8 @@ impl Executor {
 }
 
 impl Runner for Applier<'_> {
-    fn run(&mut self, unit: usize, behind: Behind<'_>) -> bool {
-        self.fetch_ahead(behind);
+    fn run(&mut self, unit: usize, following: Following<'_>) -> bool {
+        self.fetch_ahead(following);
         let unit = &self.round.units[unit];
         if !unit.is_transaction {
             return self.call(unit.calls.start);

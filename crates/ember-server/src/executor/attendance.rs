@@ -16,7 +16,7 @@ pub(crate) trait Attend {
 scoped_thread_local!(static mut ATTENDANT: for<'a> &'a mut (dyn Attend + 'a));
 
 /// Runs `act`, during which [`attend`] serves the other connections.
-pub(crate) fn beside<R>(others: &mut dyn Attend, act: impl FnOnce() -> R) -> R {
+pub(crate) fn with_others<R>(others: &mut dyn Attend, act: impl FnOnce() -> R) -> R {
     ATTENDANT.set(others, act)
 }
 
@@ -24,12 +24,12 @@ pub(crate) fn beside<R>(others: &mut dyn Attend, act: impl FnOnce() -> R) -> R {
 pub(crate) fn attend(executor: &mut Executor) {
     if ATTENDANT.is_set() {
         // They use the current time, even if the script is part of a replay.
-        let (now_ms, noted_ms) = (executor.turn.now_ms, executor.turn.noted_ms.take());
-        executor.turn.now_ms = noted_ms.unwrap_or(now_ms);
+        let (now_ms, recorded_ms) = (executor.turn.now_ms, executor.turn.recorded_ms.take());
+        executor.turn.now_ms = recorded_ms.unwrap_or(now_ms);
         let applies = executor.pause_applying(false);
         ATTENDANT.with(|others| others.attend(executor));
         executor.pause_applying(applies);
-        (executor.turn.now_ms, executor.turn.noted_ms) = (now_ms, noted_ms);
+        (executor.turn.now_ms, executor.turn.recorded_ms) = (now_ms, recorded_ms);
     }
 }
 

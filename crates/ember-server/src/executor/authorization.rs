@@ -141,7 +141,7 @@ pub(crate) fn authorize_queued(
         return Ok(());
     }
     client.identity.user().check(command, args).map_err(|denial| -> CommandError {
-        note_denial(server, Context::Exec, client, command, args, denial);
+        log_denial(server, Context::Exec, client, command, args, denial);
         let reason = match denial {
             Denial::Command => "no permission to execute the command or subcommand",
             Denial::Key(_) => "no permission to touch the specified keys",
@@ -174,7 +174,7 @@ pub(crate) fn authorize_scripted(
     }
     let user = client.identity.user();
     user.check(command, args).map_err(|denial| -> CommandError {
-        note_denial(server, Context::Script, client, command, args, denial);
+        log_denial(server, Context::Script, client, command, args, denial);
         let text = refusal(user, denial, command, args).text().into_owned();
         let reason = text.strip_prefix(b"NOPERM ").unwrap_or(&text);
         [b"ERR ACL failure in script: ", reason].concat().into()
@@ -218,7 +218,7 @@ pub(crate) fn permits(server: &Server, client: &Client, command: &Command, args:
 
 #[cold]
 fn deny(server: &Server, client: &Client, command: &Command, args: Args<'_>, denial: Denial) -> CommandError {
-    note_denial(server, Context::of(client), client, command, args, denial);
+    log_denial(server, Context::of(client), client, command, args, denial);
     refusal(client.identity.user(), denial, command, args)
 }
 
@@ -240,7 +240,7 @@ fn reason_and_object<'a>(denial: Denial, command: &'a Command, args: Args<'a>) -
 }
 
 /// Counts and logs a failed authentication as `user`.
-pub(crate) fn note_failed_login(
+pub(crate) fn log_failed_login(
     server: &Server,
     client: &Client,
     command: &Command,
@@ -251,7 +251,7 @@ pub(crate) fn note_failed_login(
 }
 
 #[cold]
-fn note_denial(
+fn log_denial(
     server: &Server,
     context: Context,
     client: &Client,

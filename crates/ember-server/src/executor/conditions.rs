@@ -44,7 +44,7 @@ impl Executor {
         if now.contains(Condition::LOADING) && !command.spec.flags.contains(Flags::LOADING) {
             return Err(LOADING_ERROR.into());
         }
-        if now.contains(Condition::PUSHES_BEHIND) {
+        if now.contains(Condition::PUSHES_LAG) {
             return Ok(true);
         }
         let flags = queued.map_or(command.spec.flags, |transaction| transaction.flags());
@@ -58,15 +58,15 @@ impl Executor {
         if now.intersects(Condition::FEW_REPLICAS | Condition::FEW_TO_SYNC)
             && !is_primary
             && flags.contains(Flags::WRITE)
-            && conditions.lacks_replicas(self.sync_replicas(client))
+            && conditions.has_too_few_replicas(self.sync_replicas(client))
         {
             return Err(FEW_REPLICAS_ERROR.into());
         }
         let runs_now = transaction.is_none() || command.spec.is_immediate;
-        if now.contains(Condition::AOF_BEHIND) && flags.contains(Flags::WRITE) && runs_now {
+        if now.contains(Condition::AOF_LAGS) && flags.contains(Flags::WRITE) && runs_now {
             return Ok(true);
         }
-        if now.contains(Condition::MEMORY_BEHIND) && flags.contains(Flags::DENYOOM) && runs_now {
+        if now.contains(Condition::MEMORY_LAGS) && flags.contains(Flags::DENYOOM) && runs_now {
             return Ok(true);
         }
         if !now.intersects(KEEPS_KEYS) || !flags.intersects(CHANGES) || !runs_now {
@@ -154,12 +154,12 @@ impl Executor {
         command: &Command,
         args: Args<'_>,
     ) -> bool {
-        if now.contains(Condition::MEMORY_BEHIND) && command.spec.flags.contains(Flags::DENYOOM) {
+        if now.contains(Condition::MEMORY_LAGS) && command.spec.flags.contains(Flags::DENYOOM) {
             return false;
         }
         let changes = command.spec.flags.intersects(CHANGES);
-        let delays = Condition::REFUSES_WRITES | Condition::AOF_BEHIND | Condition::REPLICA;
-        if now.intersects(Condition::LOADING | Condition::PUSHES_BEHIND | Condition::LINK_DOWN)
+        let delays = Condition::REFUSES_WRITES | Condition::AOF_LAGS | Condition::REPLICA;
+        if now.intersects(Condition::LOADING | Condition::PUSHES_LAG | Condition::LINK_DOWN)
             || (changes && now.intersects(delays))
         {
             return false;

@@ -39,7 +39,7 @@ impl DamagedPayloads {
             self.unlogged += 1;
             return;
         }
-        let sender = client.map_or_else(String::new, |client| format!(" from {}", client.who()));
+        let sender = client.map_or_else(String::new, |client| format!(" from {}", client.log_name()));
         let kind =
             args.get(PAYLOAD_AT).and_then(|payload| payload.first()).map_or("Value", |kind| name(*kind));
         let others = match std::mem::take(&mut self.unlogged) {

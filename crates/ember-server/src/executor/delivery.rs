@@ -57,7 +57,7 @@ impl Server {
             }
             worker.mailbox.send(Message::Push(Arc::clone(&push), receivers));
             if waiting + bytes > DELAYING_BYTES {
-                self.conditions.set(Condition::PUSHES_BEHIND, true);
+                self.conditions.set(Condition::PUSHES_LAG, true);
                 // The worker may have taken the pushes before the condition was set.
                 worker.mailbox.ring();
             }
@@ -81,8 +81,8 @@ impl Server {
     #[inline]
     pub(crate) fn end_push_delay(&self) {
         let is_short = |worker: &WorkerHandle| worker.push_bytes.load(Ordering::Relaxed) <= DELAYING_BYTES;
-        if self.conditions.get().contains(Condition::PUSHES_BEHIND) && self.workers.iter().all(is_short) {
-            self.conditions.set(Condition::PUSHES_BEHIND, false);
+        if self.conditions.get().contains(Condition::PUSHES_LAG) && self.workers.iter().all(is_short) {
+            self.conditions.set(Condition::PUSHES_LAG, false);
             self.workers.iter().for_each(|worker| worker.mailbox.send(Message::TryAgain));
         }
     }

@@ -108,7 +108,7 @@ impl Executor {
 
     /// Runs the commands of `batch` from number `start` on that may run during a script, and refuses the others.
     #[cold]
-    pub(crate) fn run_beside_script(
+    pub(crate) fn run_during_script(
         &mut self,
         client: &mut Client,
         batch: &Batch,
@@ -122,7 +122,7 @@ impl Executor {
         let sees_expired = self.turn.sees_expired;
         let mut progress = Progress::Done;
         for number in start..batch.len() {
-            if let Flow::Close = self.execute_beside_script(client, batch.command(number, input), reply) {
+            if let Flow::Close = self.execute_during_script(client, batch.command(number, input), reply) {
                 progress = Progress::Close;
                 break;
             }
@@ -133,7 +133,7 @@ impl Executor {
         progress
     }
 
-    fn execute_beside_script(&mut self, client: &mut Client, args: Args<'_>, reply: &mut Reply) -> Flow {
+    fn execute_during_script(&mut self, client: &mut Client, args: Args<'_>, reply: &mut Reply) -> Flow {
         let guards = &mut Guards::None;
         let command = match self.server.registry.resolve(args) {
             Ok(command) => command,

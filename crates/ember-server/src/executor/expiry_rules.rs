@@ -16,7 +16,7 @@ impl Executor {
     }
 
     /// Sets for the next commands which server decides.
-    pub(super) fn note_expiry_rules(&mut self) {
+    pub(super) fn update_expiry_rules(&mut self) {
         let leaves_expiry = self.leaves_expiry_to_others();
         // Writes wait for the end of a pause, and so does expiry.
         self.turn.keeps_expired = leaves_expiry || self.server.pause.holds(self.turn.now_ms, true);
@@ -24,7 +24,7 @@ impl Executor {
     }
 
     /// Sets whether the client whose commands run is the source.
-    pub(super) fn note_who_decides(&mut self, client: &Client) {
+    pub(super) fn update_source(&mut self, client: &Client) {
         self.turn.sees_expired =
             self.leaves_expiry_to_others() && client.view.is_import_source.load(Ordering::Relaxed);
     }

@@ -10,7 +10,7 @@ use ember_protocol::{Args, Batch};
 use emberkv_core::dispatch::{self, Context, Waiting};
 use emberkv_core::error::CommandError;
 use emberkv_core::keys::Guards;
-use emberkv_core::keyspace::shard::fetch_tickets::Arrival;
+use emberkv_core::keyspace::shard::fetch_tickets::FetchWaiter;
 
 use super::{Executor, Section};
 use crate::catalogue::registry::Handler;
@@ -18,29 +18,29 @@ use crate::clients::assembly::Forwarded;
 use crate::clients::client::Client;
 use crate::clients::mailbox::{Awaiting, Message};
 use crate::clients::transaction::Transaction;
-use crate::tiers::Storage;
+use crate::tiers::Tiers;
 
 impl Executor {
     /// Requests a call's missing values; the worker is notified when all are fetched, or one cannot be read.
     #[cold]
-    pub(super) fn ask_for_lacking(
+    pub(super) fn request_missing(
         &mut self,
         guards: &mut Guards<'static>,
         database: usize,
         awaiting: Awaiting,
     ) {
         let (server, worker) = (self.server, self.index);
-        let arrival = Arrival::new(move |failure| {
+        let arrival = FetchWaiter::new(move |failure| {
             let message = Message::Arrived(awaiting.clone(), failure.map(Into::into));
             server.workers[worker].mailbox.send(message);
         });
-        let storage = Storage::of(server);
-        let mut ready = storage.reader(server, self.turn.settings.encoding);
+        let tiers = Tiers::of(server);
+        let mut ready = tiers.reader(server, self.turn.settings.encoding);
         let mut context = self.context(guards, database);
-        let (orders, joined) = dispatch::ask_for_lacking(&mut context, &arrival, &mut ready);
-        storage.counters.joined.fetch_add(joined, Ordering::Relaxed);
-        storage.order(orders);
-        arrival.is_complete();
+        let (orders, joined) = dispatch::request_missing(&mut context, &arrival, &mut ready);
+        tiers.counters.joined.fetch_add(joined, Ordering::Relaxed);
+        tiers.order(orders);
+        arrival.finish_requests();
     }
 
     fn context<'c>(&'c mut self, guards: &'c mut Guards<'static>, database: usize) -> Context<'c, 'static> {
@@ -59,10 +59,10 @@ impl Executor {
         number: usize,
     ) {
         let awaiting = Awaiting::Connection(client.view.token, client.view.id);
-        self.ask_for_lacking(guards, client.database, awaiting);
+        self.request_missing(guards, client.database, awaiting);
         let first = batch.len() - self.prepared.len();
-        let storage = Storage::of(self.server);
-        let mut ready = storage.reader(self.server, self.turn.settings.encoding);
+        let tiers = Tiers::of(self.server);
+        let mut ready = tiers.reader(self.server, self.turn.settings.encoding);
         let mut orders = Vec::new();
         for number in number + 1..batch.len() {
             let args = batch.command(number, input);
@@ -76,18 +76,18 @@ impl Executor {
             };
             if command.spec.accepts(args.len()) {
                 let mut context = self.context(guards, client.database);
-                orders.extend(dispatch::ask_ahead(command.spec, &mut context, args, &mut ready));
+                orders.extend(dispatch::request_ahead(command.spec, &mut context, args, &mut ready));
             }
         }
-        storage.order(orders);
+        tiers.order(orders);
     }
 
     /// Returns whether values are missing for the queued calls of a transaction, as far as that is known in advance;
-    /// they are recorded in `lacking`.
+    /// they are recorded in `missing`.
     #[cold]
-    pub(super) fn lacks_queued(&mut self, database: usize, transaction: &Transaction) -> bool {
+    pub(super) fn misses_queued_values(&mut self, database: usize, transaction: &Transaction) -> bool {
         let mut guards = Guards::None;
-        self.turn.lacking.clear();
+        self.turn.missing.clear();
         for (number, &index) in transaction.commands.iter().enumerate() {
             let command = self.server.registry.get(index);
             if command.spec.name == "select" {
@@ -95,30 +95,30 @@ impl Executor {
             }
             if let Handler::Data(_) = command.handler {
                 let mut context = self.context(&mut guards, database);
-                dispatch::note_lacking(command.spec, &mut context, transaction.calls.command(number));
+                dispatch::record_missing(command.spec, &mut context, transaction.calls.command(number));
             }
         }
         guards.release(&self.server.keyspace, &mut self.turn);
-        !self.turn.lacking.is_empty()
+        !self.turn.missing.is_empty()
     }
 
-    /// Returns whether values of a script's declared keys are missing; they are recorded in `lacking`.
+    /// Returns whether values of a script's declared keys are missing; they are recorded in `missing`.
     #[cold]
-    pub(crate) fn lacks_declared(&mut self, database: usize, keys: &[&[u8]]) -> bool {
+    pub(crate) fn misses_declared_values(&mut self, database: usize, keys: &[&[u8]]) -> bool {
         let keyspace = &self.server.keyspace;
-        self.turn.lacking.clear();
+        self.turn.missing.clear();
         let mut bytes = 0;
         for key in keys {
             let hash = keyspace.hash(key);
             let data = keyspace.lock(hash.shard());
             let found = data.find(database, hash, key);
             bytes += found.map_or(0, |at| data.entry(database, at).resident_bytes());
-            if data.lacks(database, hash, key, self.turn.expired_ms()) {
-                self.turn.lacking.push((database, (*key).into()));
+            if data.is_missing(database, hash, key, self.turn.expired_ms()) {
+                self.turn.missing.push((database, (*key).into()));
             }
         }
         // If they exceed the memory for values, each is read when the script accesses it.
-        !self.turn.lacking.is_empty() && bytes <= self.turn.values_bytes_max
+        !self.turn.missing.is_empty() && bytes <= self.turn.values_bytes_max
     }
 
     /// Reads a call's missing values on this thread. The locks of its keys are held.
@@ -126,13 +126,13 @@ impl Executor {
     /// # Errors
     /// A value cannot be read.
     #[cold]
-    pub(super) fn bring_lacking(
+    pub(super) fn fetch_missing(
         &mut self,
         guards: &mut Guards<'static>,
         database: usize,
     ) -> Result<(), CommandError> {
-        let storage = Storage::of(self.server);
-        storage.bring(&mut self.context(guards, database))
+        let tiers = Tiers::of(self.server);
+        tiers.fetch_now(&mut self.context(guards, database))
     }
 
     /// Returns whether a call with missing values may be parked: some calls cannot be run again later.
@@ -143,20 +143,20 @@ impl Executor {
     /// Requests the missing values of the next command, and those that later ones will need, for commands from another
     /// worker, or of a connection of this worker that waits for answers anyway. The caller parks them.
     #[cold]
-    pub(super) fn ask_for_message(&mut self, message: &mut Forwarded, guards: &mut Guards<'static>) {
+    pub(super) fn request_for_message(&mut self, message: &mut Forwarded, guards: &mut Guards<'static>) {
         self.last_parked += 1;
         message.parked = self.last_parked;
-        self.ask_for_lacking(guards, message.database, Awaiting::Forwarded(message.parked));
-        let storage = Storage::of(self.server);
-        let mut ready = storage.reader(self.server, self.turn.settings.encoding);
+        self.request_missing(guards, message.database, Awaiting::Forwarded(message.parked));
+        let tiers = Tiers::of(self.server);
+        let mut ready = tiers.reader(self.server, self.turn.settings.encoding);
         let mut orders = Vec::new();
         for number in message.marks.len() + 1..message.prepared.len() {
             let command = self.server.registry.get(message.prepared[number].0);
             let mut context = self.context(guards, message.database);
             let args = message.commands.command(number);
-            orders.extend(dispatch::ask_ahead(command.spec, &mut context, args, &mut ready));
+            orders.extend(dispatch::request_ahead(command.spec, &mut context, args, &mut ready));
         }
-        storage.order(orders);
+        tiers.order(orders);
     }
 
     /// Continues commands that were parked.
@@ -174,8 +174,8 @@ impl Executor {
 
     /// Requests the missing values of a blocked call; the clients blocked on this key are tried again when they are
     /// fetched.
-    pub(super) fn look_again(&mut self, guards: &mut Guards<'static>, database: usize, key: &[u8]) {
-        self.ask_for_lacking(guards, database, Awaiting::Waiters(database, key.into()));
+    pub(super) fn request_for_blocked(&mut self, guards: &mut Guards<'static>, database: usize, key: &[u8]) {
+        self.request_missing(guards, database, Awaiting::Waiters(database, key.into()));
     }
 
     /// Tries the clients blocked on a key again.

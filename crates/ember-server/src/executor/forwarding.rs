@@ -62,7 +62,7 @@ impl Executor {
             let flow = self.execute_for(client, &mut guards, batch.command(from, input), prepared, reply);
             let stopped = match flow {
                 Flow::Next if self.is_outside => {
-                    return self.run_beside_script(client, batch, input, from + 1, reply);
+                    return self.run_during_script(client, batch, input, from + 1, reply);
                 }
                 Flow::Next => None,
                 Flow::Close => Some(Progress::Close),
@@ -117,7 +117,7 @@ impl Executor {
         }
         // Not through `execute_for`: a pause that has begun meanwhile does not apply to commands already started.
         self.turn.no_touch = client.view.no_touch.load(Ordering::Relaxed);
-        let mut lacks = false;
+        let mut misses_values = false;
         for number in (from..from + owners.len()).filter(|number| owners[number - from] == local.owner) {
             let Prepared { command: Some(command), hash } = self.prepared[number - start] else { continue };
             let args = batch.command(number, input);
@@ -126,16 +126,16 @@ impl Executor {
             let reply_start = local.reply.len_bytes();
             let result = self.call(command, hash, &mut caller, &mut guards, args, &mut local.reply);
             if let Ok(Outcome::Fetch) = result {
-                lacks = true;
+                misses_values = true;
                 break;
             }
             self.finish(command, result, args, Some(&client.view), &mut local.reply);
-            self.note_sizes(command, args, client.view.id, local.reply.len_bytes() - reply_start);
+            self.log_sizes(command, args, client.view.id, local.reply.len_bytes() - reply_start);
             self.deliver(&mut guards, Some(client.view.id));
         }
         let next = from + owners.len();
         let mut local = Some(local);
-        if lacks && let Some(mut message) = local.take() {
+        if misses_values && let Some(mut message) = local.take() {
             message.marks.pop();
             self.complete_message(&mut message, client);
             for number in (from..next).filter(|number| owners[number - from] == message.owner) {
@@ -147,7 +147,7 @@ impl Executor {
                 message.prepared.push((command.index, hash));
             }
             outstanding += 1;
-            self.ask_for_message(&mut message, &mut guards);
+            self.request_for_message(&mut message, &mut guards);
             self.fetching.push(message);
         }
         guards.release(&self.server.keyspace, &mut self.turn);
@@ -237,7 +237,7 @@ impl Executor {
         self.turn.sees_expired = message.sees_expired;
         let mut fetched = message.marks.len();
         let meets_nothing = self.server.conditions.get().is_empty();
-        let (mut must_wait, mut lacks) = (false, false);
+        let (mut must_wait, mut misses_values) = (false, false);
         for number in message.marks.len()..message.prepared.len() {
             let (command, hash) = message.prepared[number];
             let command = self.server.registry.get(command);
@@ -271,25 +271,25 @@ impl Executor {
             let result = self.call(command, Some(hash), &mut caller, &mut guards, args, &mut message.reply);
             if let Ok(Outcome::Fetch) = result {
                 message.marks.pop();
-                lacks = true;
+                misses_values = true;
                 break;
             }
             self.finish(command, result, args, None, &mut message.reply);
             let reply_bytes = message.reply.len_bytes() - reply_start;
-            self.note_sizes(command, args, message.client_id, reply_bytes);
+            self.log_sizes(command, args, message.client_id, reply_bytes);
             self.deliver(&mut guards, Some(message.client_id));
         }
         self.turn.no_touch = false;
         self.turn.sees_expired = false;
-        if lacks {
-            self.ask_for_message(&mut message, &mut guards);
+        if misses_values {
+            self.request_for_message(&mut message, &mut guards);
         }
         guards.release(keyspace, &mut self.turn);
         self.server.gate.leave(self.index);
         self.settle_quick();
         self.publish();
         message.last_record = std::mem::take(&mut self.last_record);
-        if lacks {
+        if misses_values {
             self.fetching.push(message);
             return;
         }
@@ -305,7 +305,7 @@ impl Executor {
     pub(crate) fn assemble(&mut self, assembly: Assembly, connection: &mut Connection) {
         let mut parts = assembly.answers;
         let last_record = parts.iter().map(|part| part.last_record).max().unwrap_or(0);
-        connection.note_record(last_record);
+        connection.advance_record(last_record);
         let reply = &mut connection.output;
         parts.extend(assembly.local);
         let mut by_owner = vec![usize::MAX; self.server.workers.len()];

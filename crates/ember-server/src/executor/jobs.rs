@@ -71,7 +71,7 @@ impl Executor {
     ) -> Settled {
         let &Finished { client, command, args, .. } = call;
         let record = self.turn.journal.last_number().unwrap_or(0);
-        self.server.let_keys_go(call.keys);
+        self.server.release_keys(call.keys);
         self.deliver(&mut Guards::None, Some(client.id));
         self.clock = call.begun;
         // The call is timed individually, even if most calls of the command are quick.
@@ -79,7 +79,7 @@ impl Executor {
         self.finish(command, result.map(|()| Outcome::Done), args, Some(client), &mut reply);
         self.times_each = times_each;
         self.sizes.include(call.wire_bytes_max);
-        self.note_sizes(command, args, client.id, reply.len_bytes());
+        self.log_sizes(command, args, client.id, reply.len_bytes());
         Settled { token: client.token, client_id: client.id, reply, record }
     }
 }
@@ -142,13 +142,13 @@ impl Jobs {
     fn run(&self, server: &'static Server, pool: &Pool<Box<dyn Job>>) {
         while let Some(mut job) = pool.next() {
             job.run(server);
-            self.tell(server, job);
+            self.notify(server, job);
             pool::give_way();
         }
     }
 
     /// Notifies the worker of a job that the work is done.
-    pub(crate) fn tell(&self, server: &Server, job: Box<dyn Job>) {
+    pub(crate) fn notify(&self, server: &Server, job: Box<dyn Job>) {
         let worker = job.worker();
         self.done.lock().push(job);
         server.workers[worker].mailbox.send(Message::JobsDone);

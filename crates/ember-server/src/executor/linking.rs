@@ -14,7 +14,7 @@
 //!
 //! Searches compare every vector that is not linked yet, and every remainder of a removed one, so their number is
 //! limited: above [`PENDING_HOLD`] the key is held (`server/held_keys.rs`), and calls that would change it wait until
-//! [`PENDING_GO_ON`].
+//! [`PENDING_RESUME`].
 //!
 //! The same threads build the lists of vectors, in steps of about a millisecond between which they link. Changes made
 //! meanwhile are applied to the new lists until so few are left that the lists can replace the old ones.
@@ -36,7 +36,7 @@ use crate::server::Server;
 const PENDING_HOLD: usize = 1024;
 
 /// The number of pending vectors at which those calls continue.
-const PENDING_GO_ON: usize = 960;
+const PENDING_RESUME: usize = 960;
 
 /// How long a key rests when a snapshot has no memory to hold its value.
 const REST_TIME: Duration = Duration::from_millis(2);
@@ -114,21 +114,21 @@ impl Links {
     pub(super) fn link(&self, server: &'static Server, place: Place) {
         // Before the threads are notified: the thread that finds nothing left to do releases the key.
         self.hold_with(server, &place.1, linking::left(&server.keyspace, place.0, &place.1));
-        self.tell(server, place);
+        self.notify(server, place);
     }
 
     /// Notifies the threads of a key with unlinked vectors.
-    fn tell(&self, server: &'static Server, place: Place) {
+    fn notify(&self, server: &'static Server, place: Place) {
         if let Err((place, error)) = self.pool.push_once(server, place) {
             tracing::warn!("linking of vectors is delayed: cannot start a thread: {error}");
-            self.let_go(server, &place.1);
+            self.release_key(server, &place.1);
         }
     }
 
     /// Queues a key for linking while files are loaded, when no client can be held: the caller helps if too much is
     /// left.
     pub(crate) fn link_loaded(&self, server: &'static Server, place: Place) {
-        self.tell(server, place.clone());
+        self.notify(server, place.clone());
         while linking::left(&server.keyspace, place.0, &place.1) > PENDING_HOLD {
             if !matches!(link_batch(server, &place), Batch::Done { .. }) {
                 return;
@@ -154,14 +154,14 @@ impl Links {
     fn take_turn(&self, server: &'static Server, place: Place, trainings: &mut VecDeque<InTraining>) {
         match self.link_some(server, &place) {
             Left::Nothing => {
-                self.let_go(server, &place.1);
+                self.release_key(server, &place.1);
                 if let Some(training) = linking::begin_training(&server.keyspace, place.0, &place.1) {
                     trainings.push_back((place, training));
                 }
             }
-            Left::More => self.tell(server, place),
+            Left::More => self.notify(server, place),
             Left::Later => {
-                self.let_go(server, &place.1);
+                self.release_key(server, &place.1);
                 self.pool.put_back(place, REST_TIME);
             }
         }
@@ -175,12 +175,12 @@ impl Links {
             }
             pool::give_way();
         }
-        let goes_on = linking::advance_training(&server.keyspace, place.0, &place.1, &mut training);
-        if goes_on {
+        let continues = linking::advance_training(&server.keyspace, place.0, &place.1, &mut training);
+        if continues {
             return Some((place, training));
         }
         // Some vectors may have to be added to the new lists.
-        self.tell(server, place);
+        self.notify(server, place);
         None
     }
 
@@ -201,8 +201,8 @@ impl Links {
     fn hold_with(&self, server: &Server, key: &[u8], left: usize) {
         if left >= PENDING_HOLD {
             self.hold(server, key);
-        } else if left <= PENDING_GO_ON {
-            self.let_go(server, key);
+        } else if left <= PENDING_RESUME {
+            self.release_key(server, key);
         }
     }
 
@@ -214,10 +214,10 @@ impl Links {
         }
     }
 
-    fn let_go(&self, server: &Server, key: &[u8]) {
+    fn release_key(&self, server: &Server, key: &[u8]) {
         let mut held = self.held.lock();
         if held.remove(key) {
-            server.let_keys_go(&[key.into()]);
+            server.release_keys(&[key.into()]);
         }
     }
 }

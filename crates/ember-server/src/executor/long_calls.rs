@@ -23,7 +23,7 @@ use crate::catalogue::registry::{Command, Handler};
 use crate::clients::client::{Client, ClientView};
 use crate::server::Server;
 use crate::server::conditions::{Condition, READ_ONLY_ERROR};
-use crate::tiers::Storage;
+use crate::tiers::Tiers;
 
 /// Bytes of values that an offloaded call may copy to change them. Larger values are changed in place: the machine may
 /// not have the memory for a second copy.
@@ -66,7 +66,7 @@ impl Executor {
         let mut context =
             Context { keyspace, guards, turn: &mut self.turn, database, waiting: Waiting::Never };
         let copied_bytes = Loan::copied_bytes(data, &mut context, args);
-        if copied_bytes > COPIED_BYTES_MAX || (copied_bytes > 0 && self.lacks_memory(copied_bytes)) {
+        if copied_bytes > COPIED_BYTES_MAX || (copied_bytes > 0 && self.exceeds_memory_with(copied_bytes)) {
             let mut context =
                 Context { keyspace, guards, turn: &mut self.turn, database, waiting: Waiting::Never };
             dispatch::run(data, command.access, None, &mut context, args, reply)?;
@@ -98,7 +98,7 @@ impl Executor {
             tracing::warn!("a long-running command runs on its worker: cannot start a thread: {error}");
             guards.release(keyspace, &mut self.turn);
             call.run(server);
-            Jobs::of(server).tell(server, call);
+            Jobs::of(server).notify(server, call);
         }
         Ok(Outcome::Wait(self.park(command, client, reply)))
     }
@@ -137,9 +137,9 @@ impl Job for LongCall {
                 loan.give_back(&mut context);
             } else {
                 reply.clear();
-                let storage = Storage::of(server);
+                let tiers = Tiers::of(server);
                 let call = (data, command.access);
-                let again = storage.run_bringing(call, &mut context, loan.call(), &mut reply);
+                let again = tiers.run_fetching(call, &mut context, loan.call(), &mut reply);
                 result = again.map(|_| ());
             }
             guards.release(keyspace, &mut executor.turn);

@@ -16,18 +16,18 @@ impl Executor {
     /// Sends the queries that the last command has marked to their owners. The caller holds no lock.
     pub(super) fn send_marked(&mut self) {
         let mut queries = std::mem::take(&mut self.turn.notices.queries);
-        queries.drain(..).for_each(|query| self.send_home(query));
+        queries.drain(..).for_each(|query| self.send_to_owner(query));
         self.turn.notices.queries = queries;
     }
 
     /// Sends a marked query to its owner. The caller holds no lock.
-    pub(crate) fn send_home(&mut self, query: Arc<LiveQuery>) {
-        let (home, since) = (query.home(), self.clock);
+    pub(crate) fn send_to_owner(&mut self, query: Arc<LiveQuery>) {
+        let (owner, since) = (query.owner(), self.clock);
         let marked = Marked { query, since };
-        if home == self.index {
+        if owner == self.index {
             self.marked.push(marked);
         } else {
-            self.server.workers[home].mailbox.send(Message::Evaluate(marked));
+            self.server.workers[owner].mailbox.send(Message::Evaluate(marked));
         }
     }
 }
@@ -45,7 +45,7 @@ impl Server {
             drop(data);
             let since = Instant::now();
             for query in queries {
-                self.workers[query.home()].mailbox.send(Message::Evaluate(Marked { query, since }));
+                self.workers[query.owner()].mailbox.send(Message::Evaluate(Marked { query, since }));
             }
         }
     }

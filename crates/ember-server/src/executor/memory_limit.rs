@@ -17,7 +17,7 @@ use emberkv_core::keys::Guards;
 use super::{Executor, Section};
 use crate::clients::client::Client;
 use crate::server::conditions::Condition;
-use crate::tiers::Storage;
+use crate::tiers::Tiers;
 
 /// Growth that is published before the batch ends, so that the memory limit is exact to within this size per worker.
 const GROWTH_PUBLISHED_BYTES: i64 = 64 * 1024;
@@ -41,28 +41,28 @@ impl Executor {
     }
 
     /// Returns whether memory is limited and `bytes` more would exceed the limit.
-    pub(super) fn lacks_memory(&self, bytes: usize) -> bool {
-        self.config.maxmemory != 0 && self.exceeds_room(bytes)
+    pub(super) fn exceeds_memory_with(&self, bytes: usize) -> bool {
+        self.config.maxmemory != 0 && self.exceeds_budget(bytes)
     }
 
     /// Returns whether `incoming` more bytes exceed the headroom: with demotion, the limit applies to all resident
     /// memory.
     #[inline]
-    fn exceeds_room(&self, incoming: usize) -> bool {
-        self.exceeds(self.limit_bytes().min(self.server.room_bytes.load(Ordering::Relaxed)), incoming)
+    fn exceeds_budget(&self, incoming: usize) -> bool {
+        self.exceeds(self.limit_bytes().min(self.server.budget_bytes.load(Ordering::Relaxed)), incoming)
     }
 
     #[inline]
     fn exceeds(&self, limit: usize, incoming: usize) -> bool {
         let growth = usize::try_from(self.turn.growth_bytes).unwrap_or(0);
-        let used = (self.server.keyspace.used_bytes() + growth).saturating_add(self.beside_keys_bytes());
+        let used = (self.server.keyspace.used_bytes() + growth).saturating_add(self.non_key_bytes());
         used.saturating_add(incoming) > limit
     }
 
     /// Returns the bytes that count in addition to the keys: the memory of clients, and what a snapshot holds back. The
     /// latter is a small part of the limit, unless the limit is very low.
     #[inline]
-    fn beside_keys_bytes(&self) -> usize {
+    fn non_key_bytes(&self) -> usize {
         let held_back = self.server.keyspace.held_back().bytes().min(self.limit_bytes() / HELD_BACK_SHARE);
         self.client_memory.total() + held_back
     }
@@ -76,11 +76,11 @@ impl Executor {
             && !self.is_replica
             && held_back.is_full()
             && self.exceeds_limit(incoming)
-            && held_back.awaits_room()
+            && held_back.must_wait()
     }
 
     /// Frees memory for a write of `incoming` bytes, if memory is limited and short.
-    pub(crate) fn make_room(
+    pub(crate) fn free_memory(
         &mut self,
         guards: &mut Guards<'static>,
         incoming: usize,
@@ -96,14 +96,14 @@ impl Executor {
         if self.turn.growth_bytes.abs() > GROWTH_PUBLISHED_BYTES {
             keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
         }
-        if !self.exceeds_room(incoming) {
+        if !self.exceeds_budget(incoming) {
             return Ok(());
         }
         // Below the limit a write does not wait where nothing can be demoted; at the limit that is checked again before
         // it is refused.
         let waits = |executor: &Executor| {
             executor.turn.checks_values
-                && (!Storage::of(executor.server).is_spent() || executor.exceeds_limit(incoming))
+                && (!Tiers::of(executor.server).is_spent() || executor.exceeds_limit(incoming))
         };
         if waits(self) && self.leaves_to_demotion(incoming) {
             return Ok(());
@@ -117,8 +117,8 @@ impl Executor {
         }
         keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
         let (limit, samples) = (self.limit_bytes(), self.config.maxmemory_samples);
-        let left = limit.saturating_sub(incoming.saturating_add(self.beside_keys_bytes()));
-        let made = self.evictor.make_room(keyspace, &mut self.turn, left, samples);
+        let left = limit.saturating_sub(incoming.saturating_add(self.non_key_bytes()));
+        let made = self.evictor.free_memory(keyspace, &mut self.turn, left, samples);
         let is_too_much = incoming.saturating_add(self.client_memory.total()) > limit;
         if made.is_err() || is_too_much { Err(CommandError::OutOfMemory) } else { Ok(()) }
     }
@@ -127,18 +127,18 @@ impl Executor {
     /// until memory is free.
     #[cold]
     fn leaves_to_demotion(&self, incoming: usize) -> bool {
-        let storage = Storage::of(self.server);
+        let tiers = Tiers::of(self.server);
         let can_fit = incoming.saturating_add(self.client_memory.total()) <= self.limit_bytes() / 2;
-        let leaves = can_fit && storage.can_demote();
+        let leaves = can_fit && tiers.can_demote();
         if leaves {
-            self.server.conditions.set(Condition::MEMORY_BEHIND, true);
-            storage.wake_demoter();
+            self.server.conditions.set(Condition::MEMORY_LAGS, true);
+            tiers.wake_demoter();
         }
         leaves
     }
 
     /// Frees memory in the background, after the limit was lowered or while no client writes.
-    pub(crate) fn make_room_idly(&mut self) {
+    pub(crate) fn free_memory_in_background(&mut self) {
         self.has_nothing_to_evict = false;
         if self.config.maxmemory != 0 {
             self.evict_some();
@@ -148,7 +148,7 @@ impl Executor {
     /// Frees memory before a command of a connection that needs none itself. Clients are notified of evicted keys that
     /// they have read; the caller is notified before it gets its reply.
     #[inline]
-    pub(super) fn make_room_before(
+    pub(super) fn free_memory_before(
         &mut self,
         client: &Client,
         guards: &mut Guards<'static>,
@@ -175,7 +175,7 @@ impl Executor {
         if self.turn.keeps_expired {
             return;
         }
-        if self.turn.checks_values && Storage::of(self.server).can_demote() {
+        if self.turn.checks_values && Tiers::of(self.server).can_demote() {
             return;
         }
         let keyspace = &self.server.keyspace;
@@ -183,10 +183,11 @@ impl Executor {
             return;
         }
         keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
-        let limit = self.limit_bytes().saturating_sub(self.beside_keys_bytes());
+        let limit = self.limit_bytes().saturating_sub(self.non_key_bytes());
         let limit = limit.max(keyspace.used_bytes().saturating_sub(EVICTED_TOGETHER_BYTES));
         let samples = self.config.maxmemory_samples;
         // No error here: the next write receives it.
-        self.has_nothing_to_evict = self.evictor.make_room(keyspace, &mut self.turn, limit, samples).is_err();
+        self.has_nothing_to_evict =
+            self.evictor.free_memory(keyspace, &mut self.turn, limit, samples).is_err();
     }
 }

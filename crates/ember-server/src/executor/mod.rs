@@ -72,7 +72,7 @@ use crate::observability::command_log::LogKind;
 use crate::server::Server;
 use crate::server::conditions::Condition;
 use crate::system::clock::unix_ms;
-use crate::tiers::{Storage, demotion};
+use crate::tiers::{Tiers, demotion};
 use damaged_payloads::DamagedPayloads;
 use session::{Execution, Outcome, ServerHandler, Session, SessionResult};
 use tracking::AtOnce;
@@ -247,7 +247,7 @@ impl Executor {
             last_parked: 0,
             unread: None,
         };
-        executor.turn.checks_values = Storage::of(server).is_on();
+        executor.turn.checks_values = Tiers::of(server).is_on();
         executor.apply_config();
         executor
     }
@@ -258,7 +258,7 @@ impl Executor {
         self.turn.now_ms = unix_ms();
         self.turn.search_steps_left = self.turn.settings.short_call_steps / SEARCHES_SHARE;
         self.is_replica = self.server.conditions.get().contains(Condition::REPLICA);
-        self.note_expiry_rules();
+        self.update_expiry_rules();
         self.turn.settings.payload_checks.checksum =
             !self.server.debug.skips_checksums.load(Ordering::Relaxed);
         // Also before expiry and eviction, which may precede all batches.
@@ -318,7 +318,7 @@ impl Executor {
         self.turn.settings.large_key_bytes =
             sizes::limit(config.commandlog_key_larger_than, config.commandlog_large_key_max_len);
         self.sampling.set_interval(config.hotkeys_sampling);
-        self.note_expiry_rules();
+        self.update_expiry_rules();
     }
 
     /// Runs the commands of `batch` from number `start` on; replies are appended to `reply`.
@@ -343,9 +343,9 @@ impl Executor {
             if client.primary.is_some() {
                 return Progress::Paused(start);
             }
-            return self.run_beside_script(client, batch, input, start, reply);
+            return self.run_during_script(client, batch, input, start, reply);
         }
-        self.note_who_decides(client);
+        self.update_source(client);
         self.turn.notices.collects_changes = self.server.trackers.is_broadcasting();
         let mut start = start;
         if let Some(failure) = self.unread.take() {
@@ -372,7 +372,7 @@ impl Executor {
         if let Some(Prepared { command: Some(command), .. }) = self.prepared.last()
             && let Handler::Data(_) = command.handler
         {
-            client.view.note_command(command.index);
+            client.view.record_command(command.index);
         }
         client.view.active_ms.store(self.turn.now_ms, Ordering::Relaxed);
         progress
@@ -450,7 +450,7 @@ impl Executor {
             }
             match self.execute_for(client, &mut guards, batch.command(number, input), prepared, reply) {
                 Flow::Next if self.is_outside => {
-                    progress = self.run_beside_script(client, batch, input, number + 1, reply);
+                    progress = self.run_during_script(client, batch, input, number + 1, reply);
                     break;
                 }
                 Flow::Next => {}
@@ -526,7 +526,7 @@ impl Executor {
                 Err(error) => return self.refuse(client, guards, Some(command), error, reply),
             }
         }
-        self.make_room_before(client, guards, reply);
+        self.free_memory_before(client, guards, reply);
         let mark = client.reply_mode.is_silent().then(|| reply.mark());
         if client.transaction.is_some() && !command.spec.is_immediate {
             return match self.queue(client, guards, command, args, reply) {
@@ -552,7 +552,7 @@ impl Executor {
         // Changes of subscriptions are written like messages.
         let mark = mark.filter(|_| result.is_err() || !is_subscribing(command));
         self.finish(command, result, args, Some(&client.view), reply);
-        self.note_sizes(command, args, client.view.id, reply.len_bytes() - reply_start);
+        self.log_sizes(command, args, client.view.id, reply.len_bytes() - reply_start);
         self.apply_reply_mode(client, mark, reply);
         self.deliver(guards, Some(client.view.id));
         flow
@@ -571,8 +571,8 @@ impl Executor {
     ) -> SessionResult {
         let mut caller = Caller { database: client.database, client: Some(client) };
         let result = match self.call(command, hash, &mut caller, guards, args, reply) {
-            Ok(Outcome::Continue(go_on)) => {
-                let result = { go_on(&mut Execution { executor: self, client, command, args, reply }) };
+            Ok(Outcome::Continue(next_step)) => {
+                let result = { next_step(&mut Execution { executor: self, client, command, args, reply }) };
                 if client.is_user_stale() && !client.refresh_user() { Ok(Outcome::Close) } else { result }
             }
             result => result,
@@ -587,7 +587,7 @@ impl Executor {
             if self.config.tracking_table_max_keys != tracked_max {
                 self.limit_tracked();
             }
-            self.note_who_decides(client);
+            self.update_source(client);
         }
         if !self.server.monitors.is_empty() && is_monitored(command) {
             let limit = &self.config.client_output_buffer_limit.pubsub;
@@ -638,7 +638,7 @@ impl Executor {
         for (errand, database, key) in self.turn.notices.errands.drain(..) {
             match errand {
                 Errand::Link => linking::Links::of(self.server).link(self.server, (database, key)),
-                Errand::Demote => demotion::want_away(self.server, database, key),
+                Errand::Demote => demotion::queue_demotion(self.server, database, key),
             }
         }
     }
@@ -673,7 +673,7 @@ impl Executor {
             self.stats.by_command[usize::from(command.index)].rejected.add(1);
         }
         if self.applies {
-            self.note_failure(&error);
+            self.record_failure(&error);
         }
         let mut error = error;
         if let Some(transaction) = &mut client.transaction {
@@ -726,7 +726,7 @@ impl Executor {
             && command.spec.flags.contains(Flags::DENYOOM)
             && self.section == Section::Shared
         {
-            self.make_room(guards, args.total_bytes())?;
+            self.free_memory(guards, args.total_bytes())?;
         }
         match (command.handler, &mut caller.client) {
             (Handler::Data(data), client) => {
@@ -757,7 +757,7 @@ impl Executor {
                 let mut context = Context { keyspace: &server.keyspace, guards, turn, database, waiting };
                 let mut attempt = dispatch::run(data, command.access, hash, &mut context, args, reply)?;
                 while matches!(attempt, Attempt::Fetch) && !self.may_park() {
-                    self.bring_lacking(guards, database)?;
+                    self.fetch_missing(guards, database)?;
                     let turn = &mut self.turn;
                     let mut context = Context { keyspace: &server.keyspace, guards, turn, database, waiting };
                     attempt = dispatch::run(data, command.access, hash, &mut context, args, reply)?;
@@ -783,7 +783,7 @@ impl Executor {
                 self.publish();
                 // EXEC and scripts account for the calls that they run.
                 if self.section == Section::Shared {
-                    client.view.note_command(command.index);
+                    client.view.record_command(command.index);
                 }
                 let server = self.server;
                 let result = run(&mut Session { args, command, server, client, turn: &mut self.turn, reply });
@@ -798,11 +798,11 @@ impl Executor {
     /// rest of them is counted at the end of the client's part of the turn.
     pub(crate) fn count_as_incoming(&mut self, client: &Client) {
         self.client_memory.set(&client.view.query_bytes, 0);
-        self.count_left_behind(client);
+        self.count_client_state(client);
     }
 
     /// Counts the memory of the state that a client's calls have created.
-    pub(crate) fn count_left_behind(&mut self, client: &Client) {
+    pub(crate) fn count_client_state(&mut self, client: &Client) {
         self.client_memory.set(&client.view.multi_bytes, client.multi_bytes());
         self.client_memory.set(&client.view.kept_bytes, client.kept_bytes());
     }
@@ -820,7 +820,7 @@ impl Executor {
         if self.applies
             && let Err(error) = &result
         {
-            self.note_failure(error);
+            self.record_failure(error);
         }
         if let Err(error @ CommandError::OutOfMemory) = result {
             return self.answer_rejected(command, &error, reply);
@@ -844,7 +844,7 @@ impl Executor {
                 nanoseconds,
                 self.config.latency_tracking,
             );
-            self.note_if_slow(command, nanoseconds, args, client);
+            self.log_if_slow(command, nanoseconds, args, client);
         }
     }
 
@@ -870,7 +870,7 @@ impl Executor {
     }
 
     #[inline]
-    fn note_if_slow(
+    fn log_if_slow(
         &mut self,
         command: &'static Command,
         nanoseconds: u64,
@@ -883,7 +883,7 @@ impl Executor {
             && microseconds >= threshold.unsigned_abs()
             && !command.spec.flags.contains(Flags::SKIP_SLOWLOG)
         {
-            self.note_slow(command, microseconds, args, client);
+            self.log_slow(command, microseconds, args, client);
         }
         let threshold_ms = self.config.latency_monitor_threshold;
         if threshold_ms != 0 && microseconds / 1000 >= threshold_ms {
@@ -893,7 +893,7 @@ impl Executor {
     }
 
     #[cold]
-    fn note_slow(
+    fn log_slow(
         &mut self,
         command: &Command,
         microseconds: u64,
@@ -915,10 +915,10 @@ impl Executor {
 
     /// Records the changes of the last batch for its connection.
     #[inline]
-    pub(crate) fn note_records(&mut self, connection: &mut Connection) {
+    pub(crate) fn record_last_changes(&mut self, connection: &mut Connection) {
         if self.last_record != 0 {
             let record = std::mem::take(&mut self.last_record);
-            connection.note_record(record);
+            connection.advance_record(record);
         }
     }
 }

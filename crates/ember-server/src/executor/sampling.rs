@@ -84,7 +84,7 @@ impl Executor {
             hash: self.server.keyspace.hash(key),
             weight,
         };
-        self.server.workers[self.index].hot_keys.lock().note(self.turn.now_ms, &sample);
+        self.server.workers[self.index].hot_keys.lock().add_sample(self.turn.now_ms, &sample);
     }
 }
 

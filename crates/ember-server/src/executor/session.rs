@@ -80,8 +80,8 @@ pub(crate) struct Session<'c> {
 }
 
 impl Session<'_> {
-    /// Runs `look` with the shards locked of the keys that the command's specification names.
-    pub(crate) fn with_keys<R>(&mut self, look: impl FnOnce(&mut Keys<'_, 'static>) -> R) -> R {
+    /// Runs `inspect` with the shards locked of the keys that the command's specification names.
+    pub(crate) fn with_keys<R>(&mut self, inspect: impl FnOnce(&mut Keys<'_, 'static>) -> R) -> R {
         let keyspace = &self.server.keyspace;
         let mut guards = Guards::None;
         let database = self.client.database;
@@ -89,7 +89,7 @@ impl Session<'_> {
             Context { keyspace, guards: &mut guards, turn: self.turn, database, waiting: Waiting::Never };
         let spec = self.command.spec;
         let known = dispatch::hold(spec, Access::of(spec), None, &mut context, self.args);
-        let result = look(&mut Keys::new(keyspace, &mut guards, self.args, database, known, self.turn));
+        let result = inspect(&mut Keys::new(keyspace, &mut guards, self.args, database, known, self.turn));
         guards.release(keyspace, self.turn);
         result
     }

@@ -16,12 +16,12 @@ pub(crate) struct SizeLimits {
     reply_bytes: usize,
     /// The size of a reply in the current batch from which on the call is checked; 0 when the batch is long enough to
     /// contain a large request.
-    looked_at_bytes: usize,
+    checked_bytes: usize,
 }
 
 impl Default for SizeLimits {
     fn default() -> SizeLimits {
-        SizeLimits { request_bytes: usize::MAX, reply_bytes: usize::MAX, looked_at_bytes: usize::MAX }
+        SizeLimits { request_bytes: usize::MAX, reply_bytes: usize::MAX, checked_bytes: usize::MAX }
     }
 }
 
@@ -44,14 +44,14 @@ impl SizeLimits {
                 config.commandlog_large_request_max_len,
             ),
             reply_bytes,
-            looked_at_bytes: reply_bytes,
+            checked_bytes: reply_bytes,
         }
     }
 
     /// Begins a batch of at most this many bytes.
     #[inline]
     pub(super) fn begin_batch(&mut self, bytes: usize) {
-        self.looked_at_bytes = self.reply_bytes;
+        self.checked_bytes = self.reply_bytes;
         self.include(bytes);
     }
 
@@ -59,21 +59,21 @@ impl SizeLimits {
     #[inline]
     pub(crate) fn include(&mut self, bytes: usize) {
         if bytes >= self.request_bytes {
-            self.looked_at_bytes = 0;
+            self.checked_bytes = 0;
         }
     }
 
     /// Returns whether a call of the current batch with a reply of this size must be checked.
     #[inline]
     pub(super) fn may_be_large(&self, reply_bytes: usize) -> bool {
-        reply_bytes >= self.looked_at_bytes
+        reply_bytes >= self.checked_bytes
     }
 }
 
 impl Executor {
     /// Enters a call into the logs of large requests and replies, if it belongs there.
     #[inline]
-    pub(crate) fn note_sizes(
+    pub(crate) fn log_sizes(
         &mut self,
         command: &Command,
         args: Args<'_>,
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn only_a_long_batch_or_a_long_reply_is_looked_at() {
-        let mut limits = SizeLimits { request_bytes: 100, reply_bytes: 50, looked_at_bytes: 50 };
+        let mut limits = SizeLimits { request_bytes: 100, reply_bytes: 50, checked_bytes: 50 };
         limits.begin_batch(99);
         assert!(limits.may_be_large(50) && !limits.may_be_large(49));
         limits.begin_batch(100);

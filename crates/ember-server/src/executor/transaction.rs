@@ -46,7 +46,7 @@ impl Executor {
         }
         // Any queued call takes memory, even one that would not when it runs.
         if self.config.maxmemory != 0 {
-            self.make_room(guards, args.total_bytes())?;
+            self.free_memory(guards, args.total_bytes())?;
         }
         // Calls that EXEC will refuse or not run are not kept.
         let will_run = !transaction.is_aborted
@@ -80,7 +80,7 @@ impl Executor {
         }
         if self.config.maxmemory != 0
             && transaction.flags.contains(Flags::DENYOOM)
-            && let Err(error) = self.make_room(&mut Guards::None, 0)
+            && let Err(error) = self.free_memory(&mut Guards::None, 0)
         {
             discard(keyspace, &mut self.turn, client);
             return Err(aborted_because_of(&error));
@@ -88,9 +88,10 @@ impl Executor {
         let tries = transaction.fetches;
         if self.turn.checks_values && self.may_park() && tries < FETCHES_MAX {
             let (database, transaction) = (client.database, client.transaction.take());
-            let lacks = transaction.as_ref().is_some_and(|it| self.lacks_queued(database, it));
+            let misses_values =
+                transaction.as_ref().is_some_and(|it| self.misses_queued_values(database, it));
             client.transaction = transaction;
-            if lacks && let Some(transaction) = &mut client.transaction {
+            if misses_values && let Some(transaction) = &mut client.transaction {
                 transaction.fetches += 1;
                 return Ok(Outcome::Fetch);
             }
@@ -256,7 +257,7 @@ impl Executor {
             // The call may have killed its own client, whose connection is closed after the reply.
             closes |= matches!(result, Ok(Outcome::Close));
             self.finish(command, result, args, Some(&client.view), reply);
-            self.note_sizes(command, args, client.view.id, reply.len_bytes() - reply_start);
+            self.log_sizes(command, args, client.view.id, reply.len_bytes() - reply_start);
             take_back_if_silent(client, mark, reply);
             let bytes = (reply.len_bytes() - start_bytes) as u64;
             is_too_much |= limit.hard_bytes != 0 && bytes > limit.hard_bytes;

@@ -48,9 +48,9 @@ fn awaited_type(group: Group) -> Option<ValueType> {
 impl Server {
     /// Returns a claimed waiter to its queues. If its client was disconnected meanwhile, the client's worker is
     /// notified that it is not served.
-    fn let_wait_on(&self, waiter: &Waiter) {
+    fn requeue(&self, waiter: &Waiter) {
         if !waiter.unclaim() {
-            self.look_at(waiter.worker, waiter.token, waiter.client_id);
+            self.check_connection(waiter.worker, waiter.token, waiter.client_id);
         }
     }
 }
@@ -200,13 +200,13 @@ impl Executor {
             };
             if let Ok(Attempt::Fetch) = attempt {
                 // Later waiters of the key wait, too.
-                self.server.let_wait_on(&waiter);
-                self.look_again(&mut guards, database, key);
+                self.server.requeue(&waiter);
+                self.request_for_blocked(&mut guards, database, key);
                 guards.unpin(&self.server.keyspace, &mut self.turn);
                 return;
             }
             if let Ok(Attempt::Wait(_)) = attempt {
-                self.server.let_wait_on(&waiter);
+                self.server.requeue(&waiter);
                 match awaited_type(command.spec.group) {
                     Some(_) => exhausted.push(command.spec.group),
                     None => tried.push(waiter),
@@ -219,7 +219,7 @@ impl Executor {
             guards.unpin(&self.server.keyspace, &mut self.turn);
             match denial {
                 Some(error) => self.answer_rejected(command, &error, &mut reply),
-                None => self.note_served(command, attempt.err(), &waiter, &mut reply),
+                None => self.account_served(command, attempt.err(), &waiter, &mut reply),
             }
             let record = self.turn.journal.last_number().unwrap_or(0);
             let message = Message::Served(waiter.token, waiter.client_id, Box::new(reply), record);
@@ -238,10 +238,10 @@ impl Executor {
             counts.failed.add(1);
             self.count_error(error.as_bytes());
         }
-        self.note_if_slow(command, blocked.run_ns, blocked.waiter.call.command(0), Some(client));
+        self.log_if_slow(command, blocked.run_ns, blocked.waiter.call.command(0), Some(client));
     }
 
-    fn note_served(
+    fn account_served(
         &mut self,
         command: &'static Command,
         error: Option<CommandError>,
@@ -251,7 +251,7 @@ impl Executor {
         let result = error.map_or(Ok(super::session::Outcome::Done), Err);
         let args = waiter.call.command(0);
         self.finish(command, result, args, None, reply);
-        self.note_sizes(command, args, waiter.client_id, reply.len_bytes());
+        self.log_sizes(command, args, waiter.client_id, reply.len_bytes());
     }
 
     /// Returns the first waiter in a key's queue that has not been tried yet.

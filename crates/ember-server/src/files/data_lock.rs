@@ -63,7 +63,7 @@ impl DataLock {
     }
 
     /// Returns whether no other process writes to the directory.
-    pub(crate) fn is_nobody_elses(&self) -> bool {
+    pub(crate) fn is_exclusive(&self) -> bool {
         let is_free = matches!(*self.state.lock(), State::Free);
         !is_free || DirectoryLock::holder(Path::new(DIRECTORY)).is_none()
     }

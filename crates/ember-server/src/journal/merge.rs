@@ -263,7 +263,7 @@ mod tests {
         let sequence = Arc::default();
         let [mut first, mut second] = [(); 2].map(|()| Journal::numbered_by(Arc::clone(&sequence)));
         let set = |journal: &mut Journal, key: &str| {
-            journal.record_aside(0, 0, |words| _ = words.word(b"SET").word(key.as_bytes()).word(b"x"));
+            journal.record_separately(0, 0, |words| _ = words.word(b"SET").word(key.as_bytes()).word(b"x"));
         };
         let mut merger = Merger::new(2, 0);
         // Both may publish again, and the stream collect again, before there is a record.

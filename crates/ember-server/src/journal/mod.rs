@@ -155,7 +155,7 @@ impl JournalHub {
     pub(crate) fn publish(&self, worker: usize, journal: &mut Journal) {
         let outbox = &self.outboxes[worker];
         let mut segment = outbox.segment.lock();
-        journal.hand_over(&mut segment);
+        journal.move_to(&mut segment);
         outbox.bytes.store(segment.len_bytes(), Ordering::Relaxed);
         // Under the lock: the records may be taken as soon as it is free, and the flag is cleared then.
         outbox.has_some.store(true, Ordering::SeqCst);
@@ -274,7 +274,7 @@ impl JournalHub {
 
     /// Records the numbers up to which one replica, two, and so on have all records. Calls `wake` for each waiting
     /// worker.
-    pub(crate) fn note_replicated(&self, records: [u64; SYNC_REPLICAS_MAX], wake: impl Fn(usize)) {
+    pub(crate) fn publish_replicated(&self, records: [u64; SYNC_REPLICAS_MAX], wake: impl Fn(usize)) {
         let mut is_more = false;
         for (known, record) in self.replicated.iter().zip(records) {
             is_more |= known.fetch_max(record, Ordering::SeqCst) < record;

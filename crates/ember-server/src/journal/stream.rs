@@ -85,7 +85,7 @@ pub(crate) trait Subscriber: Send {
     fn is_left_to_thread(&self) -> bool;
 
     /// Whether the thread has work for it now, or earlier than the thread expects.
-    fn wants_thread(&self) -> bool;
+    fn has_work(&self) -> bool;
 
     /// Returns the number up to which all records are durable.
     fn durable(&self) -> u64;
@@ -173,7 +173,7 @@ impl Stream {
         }
         self.pump();
         self.settle(hub);
-        !self.subscribers.iter().any(|subscriber| subscriber.wants_thread())
+        !self.subscribers.iter().any(|subscriber| subscriber.has_work())
     }
 
     /// Returns how long the thread has nothing to do.

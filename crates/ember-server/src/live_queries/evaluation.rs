@@ -11,9 +11,9 @@ use emberkv_core::keys::Guards;
 
 use super::{LiveQueries, digest, long};
 use crate::catalogue::registry::{Command, Handler};
-use crate::clients::watchers::{Marked, News, State, StateMemory};
+use crate::clients::watchers::{Marked, State, StateMemory, Update};
 use crate::executor::Executor;
-use crate::tiers::Storage;
+use crate::tiers::Tiers;
 
 /// A result, and its moment.
 pub(super) struct Evaluated {
@@ -56,14 +56,14 @@ fn run(
     let server = executor.server;
     let (keyspace, turn) = (&server.keyspace, &mut executor.turn);
     let mut context = Context { keyspace, guards, turn, database, waiting };
-    let bring = |context: &mut Context<'_, '_>| Storage::of(server).bring(context);
-    let result = live::evaluate(question.data(), &mut context, args, &mut reply, at_moment, bring);
+    let fetch_now = |context: &mut Context<'_, '_>| Tiers::of(server).fetch_now(context);
+    let result = live::evaluate(question.data(), &mut context, args, &mut reply, at_moment, fetch_now);
     executor.turn.reads_any_key = true;
     (result, reply)
 }
 
 /// The result for a client that begins to watch.
-pub(super) enum Look {
+pub(super) enum FirstResult {
     Found(Evaluated),
     /// The call is long-running and did not run; the number of this moment.
     Long(u64),
@@ -71,13 +71,17 @@ pub(super) enum Look {
 
 /// Runs a call for a client that begins to watch, unless it is long-running. The locks of all its keys stay pinned in
 /// `guards`, which was empty. The worker is inside the gate.
-pub(super) fn look(executor: &mut Executor, guards: &mut Guards<'static>, question: Question<'_>) -> Look {
+pub(super) fn evaluate_first(
+    executor: &mut Executor,
+    guards: &mut Guards<'static>,
+    question: Question<'_>,
+) -> FirstResult {
     let (result, reply) = run(executor, guards, question, Waiting::Allowed, || ());
     if matches!(result, Ok(Attempt::Offload)) {
         let (sequence, _) = executor.server.journal.state_number(&executor.turn.journal);
-        return Look::Long(sequence);
+        return FirstResult::Long(sequence);
     }
-    Look::Found(evaluated(executor, &question, result.map(|_| ()), reply))
+    FirstResult::Found(evaluated(executor, &question, result.map(|_| ()), reply))
 }
 
 /// Wraps a result that was found under the held locks.
@@ -119,7 +123,7 @@ pub(crate) enum Renewed {
     /// No watcher needs the result.
     Known,
     /// Its new state.
-    News(News),
+    Update(Update),
     /// A job thread runs it, because it is long-running.
     Runs,
     /// It is long-running, and its keys are in use: it is marked again, to be retried at this time.
@@ -143,7 +147,7 @@ pub(crate) fn renew(executor: &mut Executor, marked: &Marked) -> Renewed {
     let found = evaluated(executor, &question, result.map(|_| ()), reply);
     executor.stats.query_evaluations.add(1);
     let workers = query.with_audience(|audience| {
-        if audience.known() == Some(found.hash) && !audience.wants_equal() {
+        if audience.known() == Some(found.hash) && !audience.sends_equal() {
             return None;
         }
         audience.set_known(Some(found.hash));
@@ -157,5 +161,5 @@ pub(crate) fn renew(executor: &mut Executor, marked: &Marked) -> Renewed {
     let Evaluated { sequence, record, hash, body } = found;
     let (query, since, body) = (Arc::clone(query), *since, Arc::new(body));
     let memory = StateMemory::new(LiveQueries::of(executor.server).states(), &body);
-    Renewed::News((State { query, sequence, record, hash, position: None, since, body, memory }, workers))
+    Renewed::Update((State { query, sequence, record, hash, position: None, since, body, memory }, workers))
 }

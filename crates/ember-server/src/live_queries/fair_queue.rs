@@ -56,7 +56,7 @@ impl FairQueue {
     /// Adds a query at the end of its line. O(lines), and O(1) per query without watchers.
     pub(crate) fn push(&mut self, marked: Marked) {
         if self.count >= 2 * self.kept.max(KEPT_MIN) {
-            self.forget_unwanted();
+            self.forget_unwatched();
         }
         self.count += 1;
         let line = marked.query.line.load(Ordering::Relaxed);
@@ -78,7 +78,7 @@ impl FairQueue {
     }
 
     /// Removes queries without watchers.
-    fn forget_unwanted(&mut self) {
+    fn forget_unwatched(&mut self) {
         for (_, queries) in &mut self.lines {
             queries.retain(|marked| !marked.query.with_audience(|audience| audience.is_empty()));
         }

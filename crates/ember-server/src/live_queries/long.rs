@@ -16,7 +16,7 @@ use emberkv_core::live_query::LiveQuery;
 use super::LiveQueries;
 use super::evaluation::{Question, Renewed, shown};
 use super::long_runs::RETRY_TIME;
-use crate::clients::watchers::{EndedRun, Marked, News, State, StateMemory};
+use crate::clients::watchers::{EndedRun, Marked, State, StateMemory, Update};
 use crate::executor::Executor;
 use crate::executor::jobs::{Effort, Job, Jobs, Settled};
 use crate::server::Server;
@@ -83,14 +83,14 @@ pub(super) fn begin(
     if let Err((mut job, error)) = Jobs::begin(server, Effort::Processor, job) {
         tracing::warn!("a long-running live query runs on its worker: cannot start a thread: {error}");
         job.run(server);
-        Jobs::of(server).tell(server, job);
+        Jobs::of(server).notify(server, job);
     }
     Renewed::Runs
 }
 
 impl Job for LongRun {
     fn worker(&self) -> usize {
-        self.query.home()
+        self.query.owner()
     }
 
     fn run(&mut self, server: &'static Server) {
@@ -99,7 +99,7 @@ impl Job for LongRun {
         let result = self.loan.run(&server.keyspace, &mut reply);
         // Writers wait only until here.
         self.took = begun.elapsed();
-        server.let_keys_go(&self.keys);
+        server.release_keys(&self.keys);
         LiveQueries::of(server).long_runs().end(&self.keys, self.took);
         let command = server.registry.get(self.query.command);
         self.result = shown(self.reply_bytes_max, command, result, reply);
@@ -107,23 +107,23 @@ impl Job for LongRun {
 
     fn settle(self: Box<Self>, executor: &mut Executor) -> Option<Settled> {
         let (query, took) = (Arc::clone(&self.query), self.took);
-        let news = self.news(executor);
+        let update = self.update(executor);
         executor.stats.query_evaluations.add(1);
-        executor.stats.query_equal.add(u64::from(news.is_none()));
-        executor.ended_runs.push(EndedRun { query, took, news });
+        executor.stats.query_equal.add(u64::from(update.is_none()));
+        executor.ended_runs.push(EndedRun { query, took, update });
         None
     }
 }
 
 impl LongRun {
-    fn news(self, executor: &mut Executor) -> Option<News> {
+    fn update(self, executor: &mut Executor) -> Option<Update> {
         let LongRun { query, since, sequence, record, keys, result: (hash, body), .. } = self;
         let server = executor.server;
         let mut guards = Guards::None;
         let mut shards = keys.iter().map(|key| server.keyspace.hash(key).shard()).collect();
         guards.pin(&server.keyspace, &mut executor.turn, &mut shards);
         let workers = query.with_audience(|audience| {
-            if audience.is_empty() || (audience.known() == Some(hash) && !audience.wants_equal()) {
+            if audience.is_empty() || (audience.known() == Some(hash) && !audience.sends_equal()) {
                 return None;
             }
             // If a key has changed since, clients may have begun to watch with another result.

@@ -13,10 +13,10 @@ use emberkv_core::live_query::{LiveQuery, Receiver};
 use emberkv_core::spec::Flags;
 use emberkv_core::turn::Turn;
 
-use super::evaluation::{Evaluated, Look, Question, look};
+use super::evaluation::{Evaluated, FirstResult, Question, evaluate_first};
 use super::fingerprint::fingerprint;
 use super::version::{self, Version};
-use super::writing::{self, Told};
+use super::writing::{self, Notification};
 use super::{LiveQueries, channel, fair_queue};
 use crate::catalogue::registry::{Command, Handler};
 use crate::clients::client::Client;
@@ -30,7 +30,7 @@ use crate::replication::primary::position::Standing;
 use crate::server::Server;
 
 /// How long a call waits for this server to have what the client has seen on another.
-const BEHIND_MAX: Duration = Duration::from_secs(5);
+const LAG_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// A request to watch a query.
 pub(crate) struct Wish<'w> {
@@ -105,11 +105,7 @@ pub(crate) struct Refused(pub(crate) Vec<u8>);
 ///
 /// # Errors
 /// It may not.
-pub(crate) fn look_at_rights(
-    server: &'static Server,
-    client: &mut Client,
-    number: u32,
-) -> Result<(), Refused> {
+pub(crate) fn check_rights(server: &'static Server, client: &mut Client, number: u32) -> Result<(), Refused> {
     let generation = client.identity.generation;
     let watcher = client.subscriptions.as_mut().and_then(|all| all.queries.get_mut(number));
     let Some(watcher) = watcher.filter(|watcher| watcher.generation != generation) else { return Ok(()) };
@@ -137,7 +133,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
     let Wish { call, database, form, pace, since } = wish;
     let database = *database;
     // It is set again if the call has to wait longer.
-    let behind_since = client.subscriptions.as_mut().and_then(|all| all.queries.behind_since.take());
+    let lagging_since = client.subscriptions.as_mut().and_then(|all| all.queries.lagging_since.take());
     client.subscriptions.take_if(|subscriptions| subscriptions.is_empty());
     let since =
         since.map(|text| Version::parse(text).ok_or("ERR SINCE is not a version of a state")).transpose()?;
@@ -156,11 +152,11 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
     let keyspace = &server.keyspace;
     let positions: Vec<usize> = command.spec.key_positions(*call).collect();
     let first = positions[0];
-    let home = server.owner_of(keyspace.hash(call.at(first)).shard());
+    let owner = server.owner_of(keyspace.hash(call.at(first)).shard());
     let worker = executor.index;
     // Messages of channels are derived from the most expressive protocol.
     let protocol = if matches!(form, Form::Channel(_)) { Protocol::Resp3 } else { reply.protocol() };
-    let new = LiveQuery::new(*call, command.index, database, protocol, home);
+    let new = LiveQuery::new(*call, command.index, database, protocol, owner);
     let new = Arc::new(new.ok_or("ERR the command is too long to be watched")?);
     let bytes = new.memory_bytes() + Watcher::bytes_of(form, *pace);
     let bytes_max = executor.config.watch_max_memory;
@@ -171,24 +167,24 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
         && Primary::of(server).is_before(server, position)
     {
         // The missing part is on its way to a replica, if the primary is reachable.
-        let behind_since = behind_since.unwrap_or_else(Instant::now);
-        if behind_since.elapsed() < BEHIND_MAX {
-            client.subscriptions.get_or_insert_default().queries.behind_since = Some(behind_since);
+        let lagging_since = lagging_since.unwrap_or_else(Instant::now);
+        if lagging_since.elapsed() < LAG_WAIT_MAX {
+            client.subscriptions.get_or_insert_default().queries.lagging_since = Some(lagging_since);
             return Ok(Outcome::Again);
         }
         return Err("BEHIND this server has not reached that version yet".into());
     }
     let mut guards = Guards::None;
     let question = Question { command, args: *call, database, protocol };
-    let look = look(executor, &mut guards, question);
-    let (sequence, hash, position) = match &look {
-        Look::Found(found) => match standing_of_own(executor, found.record) {
+    let first_result = evaluate_first(executor, &mut guards, question);
+    let (sequence, hash, position) = match &first_result {
+        FirstResult::Found(found) => match standing_of_own(executor, found.record) {
             // The client receives the state when it has a position.
             Standing::NotYet => (found.sequence, None, None),
             Standing::At(position) => (found.sequence, Some(found.hash), Some(position)),
             Standing::Nowhere => (found.sequence, Some(found.hash), None),
         },
-        Look::Long(sequence) => (*sequence, None, None),
+        FirstResult::Long(sequence) => (*sequence, None, None),
     };
     if let Some(since) = since
         && since.history == version::history(server).as_bytes()
@@ -228,7 +224,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
         if before.is_some() {
             audience.remove(receiver);
         }
-        audience.add(worker, receiver, pace.wants_equal);
+        audience.add(worker, receiver, pace.sends_equal);
         let is_known = is_new || audience.known() == hash;
         audience.set_known(hash.filter(|_| is_known));
         audience.memory_bytes() as i64 - before_bytes as i64
@@ -250,8 +246,8 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
         .view
         .queries
         .store(client.subscriptions.as_ref().map_or(0, |all| all.queries.len() as u64), Ordering::Relaxed);
-    let (Look::Found(Evaluated { record, body, .. }), Some(hash)) = (look, hash) else {
-        executor.send_home(query);
+    let (FirstResult::Found(Evaluated { record, body, .. }), Some(hash)) = (first_result, hash) else {
+        executor.send_to_owner(query);
         return Ok(match form {
             Form::Channel(_) => Outcome::Done,
             Form::Watch | Form::Open => Outcome::Wait(executor.park(caller, client, reply)),
@@ -263,7 +259,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
     let given = since_text.filter(|(_, since)| since.hash == hash).map(|(text, _)| text);
     let current = version::text(server, sequence, hash, position);
     let result = if given.is_some() { writing::Result::Unchanged } else { writing::Result::Body(&body) };
-    Told { number, query: &query, version: given.unwrap_or(&current), result }.reply(form, reply);
+    Notification { number, query: &query, version: given.unwrap_or(&current), result }.reply(form, reply);
     Ok(Outcome::Done)
 }
 

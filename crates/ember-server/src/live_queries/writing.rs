@@ -10,7 +10,7 @@ use crate::clients::watchers::{Form, State};
 use crate::server::Server;
 
 /// A message about a query: the result at one moment, or something instead.
-pub(crate) struct Told<'t> {
+pub(crate) struct Notification<'t> {
     /// The number by which the client identifies the query.
     pub(crate) number: u32,
     pub(crate) query: &'t LiveQuery,
@@ -30,7 +30,7 @@ pub(crate) enum Result<'t> {
     Error(&'t [u8]),
 }
 
-impl Told<'_> {
+impl Notification<'_> {
     /// Writes the reply to the call that has begun the watch; for a channel, the first message.
     pub(crate) fn reply(&self, form: &Form, reply: &mut Reply) {
         if !reply.is_resp3() || matches!(form, Form::Channel(_)) {
@@ -106,7 +106,8 @@ pub(crate) fn write_first(
 ) {
     let current = version::text(server, state.sequence, state.hash, state.position);
     let result = if unchanged.is_some() { Result::Unchanged } else { Result::Body(&state.body) };
-    Told { number, query: &state.query, version: unchanged.unwrap_or(&current), result }.reply(form, reply);
+    Notification { number, query: &state.query, version: unchanged.unwrap_or(&current), result }
+        .reply(form, reply);
 }
 
 /// An encoded later state, shared by connections with the same encoding.
@@ -134,7 +135,7 @@ impl Written {
         let mut reply = Reply::new(protocol);
         let is_apart = state.body.len() >= SHARED_LEN_MIN && !matches!(form, Form::Channel(_));
         let result = if is_apart { Result::Apart } else { Result::Body(&state.body) };
-        Told { number, query: &state.query, version: &version, result }.push(&form, &mut reply);
+        Notification { number, query: &state.query, version: &version, result }.push(&form, &mut reply);
         let is_resp3 = reply.is_resp3();
         let (head, body) = match is_apart {
             true => (reply.to_vec(), Arc::clone(&state.body)),
@@ -166,5 +167,5 @@ pub(crate) fn write_end(
 ) {
     let version = version::text(server, state.sequence, state.hash, state.position);
     let result = Result::Error(error);
-    Told { number, query: &state.query, version: &version, result }.push(form, reply);
+    Notification { number, query: &state.query, version: &version, result }.push(form, reply);
 }

@@ -36,16 +36,16 @@ impl MemoryReport {
     pub(crate) fn of(server: &Server) -> MemoryReport {
         let figures = SystemFigures::recent(server);
         let dataset = server.keyspace.used_bytes() as u64;
-        let is_told = figures.allocator.allocated > 0;
-        let allocated = if is_told { figures.allocated_now(server) } else { dataset };
+        let is_known = figures.allocator.allocated > 0;
+        let allocated = if is_known { figures.allocated_now(server) } else { dataset };
         MemoryReport {
             allocated,
             allocator: Allocator {
-                allocated: if is_told { figures.allocator.allocated } else { dataset },
+                allocated: if is_known { figures.allocator.allocated } else { dataset },
                 ..figures.allocator
             },
             resident: figures.resident.unwrap_or(figures.allocator.resident),
-            peak: note_peak(server, allocated),
+            peak: update_peak(server, allocated),
             startup: server.startup_memory_bytes.load(Ordering::Relaxed),
             dataset,
             clients: server.client_memory() + server.push_memory(),
@@ -82,7 +82,7 @@ impl MemoryReport {
 }
 
 /// Updates the peak with the bytes allocated at present; returns the peak.
-pub(crate) fn note_peak(server: &Server, allocated: u64) -> u64 {
+pub(crate) fn update_peak(server: &Server, allocated: u64) -> u64 {
     server.peak_memory_bytes.fetch_max(allocated, Ordering::Relaxed).max(allocated)
 }
 

@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::observability::stats::{Counter, WorkerStats};
 use crate::server::Server;
 use crate::system::clock::unix_ms;
-use crate::tiers::Storage;
+use crate::tiers::Tiers;
 use crate::tiers::report::Figures;
 
 /// The type of a metric.
@@ -94,7 +94,7 @@ impl Scene<'_> {
             memory: MemoryReport::of(server),
             census: Census::of(server, unix_ms()),
             clients: server.clients.all(),
-            tiers: if Storage::of(server).is_on() { Figures::of(server) } else { Figures::default() },
+            tiers: if Tiers::of(server).is_on() { Figures::of(server) } else { Figures::default() },
         }
     }
 

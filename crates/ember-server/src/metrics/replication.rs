@@ -16,24 +16,24 @@ pub(super) const METRICS: &[Metric] = &[
         f64::from(u8::from(Link::report(scene.server).is_some()))
     }),
     gauge("ember_replica_link_up", "1 while a replica is linked to its primary, else 0", |scene| {
-        told(scene, |link| f64::from(u8::from(link.phase == Phase::Connected)))
+        link_values(scene, |link| f64::from(u8::from(link.phase == Phase::Connected)))
     }),
     gauge(
         "ember_replica_link_stopped",
         "1 if the link was stopped by a command that cannot be applied, else 0",
-        |scene| told(scene, |link| f64::from(u8::from(link.stopped.is_some()))),
+        |scene| link_values(scene, |link| f64::from(u8::from(link.stopped.is_some()))),
     ),
     gauge("ember_replica_link_down_seconds", "Time without a link to the primary; 0 while linked", |scene| {
-        told(scene, |link| match link.phase {
+        link_values(scene, |link| match link.phase {
             Phase::Connected => 0.0,
             _ => (unix_ms() - link.down_since_ms).max(0) as f64 / 1000.0,
         })
     }),
     gauge("ember_replica_read_bytes", "Bytes of the primary's stream that were read", |scene| {
-        told(scene, |link| link.offsets.map_or(0, |(read, _)| read) as f64)
+        link_values(scene, |link| link.offsets.map_or(0, |(read, _)| read) as f64)
     }),
     gauge("ember_replica_applied_bytes", "Bytes of the primary's stream that were applied", |scene| {
-        told(scene, |link| link.offsets.map_or(0, |(_, applied)| applied) as f64)
+        link_values(scene, |link| link.offsets.map_or(0, |(_, applied)| applied) as f64)
     }),
     labelled(
         Kind::Gauge,
@@ -125,7 +125,7 @@ pub(super) const METRICS: &[Metric] = &[
 ];
 
 /// Returns `value` of the link of a replica; 0 for a primary.
-fn told(scene: &Scene<'_>, value: impl FnOnce(&LinkReport) -> f64) -> f64 {
+fn link_values(scene: &Scene<'_>, value: impl FnOnce(&LinkReport) -> f64) -> f64 {
     Link::report(scene.server).as_ref().map_or(0.0, value)
 }
 

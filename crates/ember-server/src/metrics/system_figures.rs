@@ -15,7 +15,7 @@ const KEPT: Duration = Duration::from_millis(100);
 /// The figures at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SystemFigures {
-    asked_at: Instant,
+    requested_at: Instant,
     pub(crate) allocator: Allocator,
     /// The resident size of the whole process in bytes, if the system reports it.
     pub(crate) resident: Option<u64>,
@@ -39,7 +39,7 @@ impl SystemFigures {
     pub(crate) fn recent(server: &Server) -> SystemFigures {
         let mut last = server.services.get::<LastFigures>().0.lock();
         match *last {
-            Some(figures) if figures.asked_at.elapsed() < KEPT => figures,
+            Some(figures) if figures.requested_at.elapsed() < KEPT => figures,
             _ => *last.insert(SystemFigures::ask(server)),
         }
     }
@@ -51,7 +51,7 @@ impl SystemFigures {
 
     fn ask(server: &Server) -> SystemFigures {
         SystemFigures {
-            asked_at: Instant::now(),
+            requested_at: Instant::now(),
             allocator: allocator(),
             resident: resident_bytes(),
             processor: ProcessorTime::of_process().unwrap_or_default(),

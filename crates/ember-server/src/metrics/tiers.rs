@@ -39,7 +39,7 @@ pub(super) const METRICS: &[Metric] = &[
     gauge(
         "ember_tier_beside_bytes",
         "Resident memory beyond an empty server and the counted data",
-        |scene| scene.tiers.beside_bytes as f64,
+        |scene| scene.tiers.uncounted_bytes as f64,
     ),
     gauge("ember_tier_goal_bytes", "The budget of counted data above which values are demoted", |scene| {
         scene.tiers.goal_bytes as f64

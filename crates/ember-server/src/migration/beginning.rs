@@ -57,7 +57,7 @@ pub(crate) fn migrate(execution: &mut Execution<'_>) -> SessionResult {
     })?;
     if let Err((migration, error)) = Jobs::begin(server, Effort::Network, migration) {
         migration.watches.iter().for_each(|watched| watched.end(&server.keyspace, &mut executor.turn));
-        server.let_keys_go(&migration.keys);
+        server.release_keys(&migration.keys);
         return Err(format!("ERR cannot start a thread: {error}").into());
     }
     Ok(Outcome::Wait(executor.park(command, client, reply)))
@@ -96,17 +96,17 @@ fn transfer_in_place(executor: &mut Executor, migration: &Migration) -> Transfer
         return transfer();
     }
     thread::scope(|scope| {
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         let spawned = thread::Builder::new().name("migration".to_owned()).spawn_scoped(scope, move || {
             let _guard = AbortOnPanic;
             // The loop below waits for it.
-            let _ = tell.send(transfer());
+            let _ = sender.send(transfer());
         });
         if spawned.is_err() {
             return transfer();
         }
         loop {
-            match told.recv_timeout(ATTENDANCE_INTERVAL) {
+            match receiver.recv_timeout(ATTENDANCE_INTERVAL) {
                 Ok(transferred) => return transferred,
                 Err(RecvTimeoutError::Timeout) if executor.is_script_busy() => attendance::attend(executor),
                 Err(RecvTimeoutError::Timeout) => {}

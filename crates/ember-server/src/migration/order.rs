@@ -147,11 +147,11 @@ pub(crate) fn has_secret_at(args: Args<'_>, index: usize) -> bool {
 
 /// Returns the indexes of the keys of a call; none if it has both a single key and KEYS, which is an error.
 pub(crate) fn key_positions(args: Args<'_>) -> Vec<usize> {
-    let behind = options(args).last().map_or(FIRST_OPTION, |(option, secrets)| option + 1 + secrets);
-    if behind >= args.len() {
+    let first_secret = options(args).last().map_or(FIRST_OPTION, |(option, secrets)| option + 1 + secrets);
+    if first_secret >= args.len() {
         return (KEY..args.len().min(KEY + 1)).collect();
     }
-    if args.at(KEY).is_empty() { (behind + 1..args.len()).collect() } else { Vec::new() }
+    if args.at(KEY).is_empty() { (first_secret + 1..args.len()).collect() } else { Vec::new() }
 }
 
 #[cfg(test)]
@@ -160,12 +160,12 @@ mod tests {
 
     use super::*;
 
-    fn with_call<R>(line: &str, look: impl FnOnce(Args<'_>) -> R) -> R {
+    fn with_call<R>(line: &str, inspect: impl FnOnce(Args<'_>) -> R) -> R {
         let words: Vec<&[u8]> =
             line.split(' ').map(|word| if word == "-" { b"" } else { word.as_bytes() }).collect();
         let mut batch = OwnedBatch::new();
         batch.push(&words);
-        look(batch.command(0))
+        inspect(batch.command(0))
     }
 
     #[test]

@@ -221,7 +221,7 @@ mod tests {
     const TIMEOUT: Duration = Duration::from_secs(5);
 
     /// Returns the result of a request to a target that replies `answer` to everything.
-    fn told(answer: &'static [u8], timeout: Duration) -> Result<(), Failure> {
+    fn result_of(answer: &'static [u8], timeout: Duration) -> Result<(), Failure> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port().to_string().into_bytes();
         let peer = thread::spawn(move || {
@@ -241,18 +241,18 @@ mod tests {
     #[test]
     fn only_ok_is_an_acknowledgement() {
         let garbage = Err(Failure::Reading { is_timeout: false });
-        assert_eq!(told(b"+OK\r\n", TIMEOUT), Ok(()));
-        assert_eq!(told(b"-ERR no\r\n", TIMEOUT), Err(Failure::Refused(b"ERR no".to_vec())));
-        assert_eq!(told(b"HTTP/1.1 200 OK\r\n", TIMEOUT), garbage);
-        assert_eq!(told(b"\r\n+OK\r\n", TIMEOUT), garbage);
-        assert_eq!(told(&[b'+'; 100_000], TIMEOUT), garbage, "a line has an end");
+        assert_eq!(result_of(b"+OK\r\n", TIMEOUT), Ok(()));
+        assert_eq!(result_of(b"-ERR no\r\n", TIMEOUT), Err(Failure::Refused(b"ERR no".to_vec())));
+        assert_eq!(result_of(b"HTTP/1.1 200 OK\r\n", TIMEOUT), garbage);
+        assert_eq!(result_of(b"\r\n+OK\r\n", TIMEOUT), garbage);
+        assert_eq!(result_of(&[b'+'; 100_000], TIMEOUT), garbage, "a line has an end");
     }
 
     #[test]
     fn a_target_that_says_nothing_is_waited_for_no_longer_than_told() {
         let late = Err(Failure::Reading { is_timeout: true });
-        assert_eq!(told(b"", Duration::from_millis(20)), late);
-        assert_eq!(told(b"+O", Duration::from_millis(20)), late);
+        assert_eq!(result_of(b"", Duration::from_millis(20)), late);
+        assert_eq!(result_of(b"+O", Duration::from_millis(20)), late);
     }
 
     #[test]

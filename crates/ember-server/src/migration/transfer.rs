@@ -9,7 +9,7 @@ use super::service::KeptTargets;
 use super::target::{Failure, Target};
 use crate::server::Server;
 use crate::system::clock::unix_ms;
-use crate::tiers::Storage;
+use crate::tiers::Tiers;
 
 /// Bytes of requests that are collected before they are sent.
 const GATHERED_BYTES: usize = 64 * 1024;
@@ -145,7 +145,7 @@ fn dump(server: &Server, database: usize, key: &[u8], now_ms: i64) -> Result<Opt
     // The record is kept as long as it is referenced, and this thread may wait for the disk.
     let (record, name) = (Record::new(external.location), data.database_name(database));
     drop(data);
-    let records = &Storage::of(server).records;
+    let records = &Tiers::of(server).records;
     let encode = |kind, value: &[u8]| rdb::dump_encoded(kind, value, version);
     let dumped = records.read(record.location(), (name, key), &mut Vec::new(), encode);
     let dumped = dumped.and_then(|dumped| dumped.map_err(|error| error.to_string()));

@@ -91,7 +91,7 @@ struct Sketch {
 impl Sketch {
     /// Counts a sample. O([`COUNTERS`]). Allocates only for the first [`COUNTERS`] keys, and for keys longer than all
     /// before.
-    fn note(&mut self, sample: &Sample<'_>, weight: f64) {
+    fn add_sample(&mut self, sample: &Sample<'_>, weight: f64) {
         let hash = sample.hash.bits();
         let same = |at: &usize| self.counters[*at].database == sample.database;
         let found = self.hashes.iter().enumerate().filter(|(_, known)| **known == hash).map(|(at, _)| at);
@@ -142,12 +142,12 @@ pub(crate) struct HotKeys {
 
 impl HotKeys {
     /// Counts an access. O(1).
-    pub(crate) fn note(&mut self, now_ms: i64, sample: &Sample<'_>) {
+    pub(crate) fn add_sample(&mut self, now_ms: i64, sample: &Sample<'_>) {
         self.age(now_ms);
         let weight = f64::from(sample.weight);
         self.total += weight;
         let sketch = if sample.access == Access::Read { &mut self.reads } else { &mut self.writes };
-        sketch.note(sample, weight);
+        sketch.add_sample(sample, weight);
     }
 
     /// Removes all counts.
@@ -272,9 +272,9 @@ mod tests {
 
     use super::*;
 
-    fn note(seen: &mut HotKeys, now_ms: i64, access: Access, key: &[u8]) {
+    fn add_sample(seen: &mut HotKeys, now_ms: i64, access: Access, key: &[u8]) {
         let hash = KeyHasher::seeded(HashFunction::Rapidhash, 1, 2).hash(key);
-        seen.note(now_ms, &Sample { access, database: 0, key, hash, weight: 1 });
+        seen.add_sample(now_ms, &Sample { access, database: 0, key, hash, weight: 1 });
     }
 
     fn hottest(seen: &mut HotKeys, now_ms: i64) -> Vec<HotKey> {
@@ -293,7 +293,7 @@ mod tests {
                 10..13 => "warm".to_owned(),
                 _ => random.below(100_000).to_string(),
             };
-            note(
+            add_sample(
                 &mut seen,
                 now_ms,
                 if number % 2 == 0 { Access::Read } else { Access::Write },
@@ -317,22 +317,22 @@ mod tests {
         let mut seen = HotKeys::default();
         for number in 0..300 {
             let access = if number % 3 == 0 { Access::Write } else { Access::Read };
-            note(&mut seen, 5_000, access, b"key");
+            add_sample(&mut seen, 5_000, access, b"key");
         }
         let found = hottest(&mut seen, 5_500);
-        let told: Vec<_> = found.iter().map(|key| (key.access, key.rate.round(), key.share)).collect();
-        assert_eq!(told, [(Access::Read, 400.0, 2.0 / 3.0), (Access::Write, 200.0, 1.0 / 3.0)]);
+        let shown: Vec<_> = found.iter().map(|key| (key.access, key.rate.round(), key.share)).collect();
+        assert_eq!(shown, [(Access::Read, 400.0, 2.0 / 3.0), (Access::Write, 200.0, 1.0 / 3.0)]);
     }
 
     #[test]
     fn what_was_hot_some_seconds_ago_is_so_no_more() {
         let mut seen = HotKeys::default();
         for now_ms in 10_000..14_000 {
-            note(&mut seen, now_ms, Access::Read, b"then");
+            add_sample(&mut seen, now_ms, Access::Read, b"then");
         }
         assert_eq!(hottest(&mut seen, 14_000)[0].rate.round(), 1000.0);
         for now_ms in 14_000..20_000 {
-            note(&mut seen, now_ms, Access::Read, b"now");
+            add_sample(&mut seen, now_ms, Access::Read, b"now");
         }
         let found = hottest(&mut seen, 20_000);
         assert_eq!(found[0].key, b"now");
@@ -366,8 +366,8 @@ mod tests {
     #[test]
     fn long_keys_are_cut_and_few_samples_are_no_heat() {
         let mut seen = HotKeys::default();
-        (0..4).for_each(|_| note(&mut seen, 1_000, Access::Read, &[b'k'; 5000]));
-        (0..3).for_each(|_| note(&mut seen, 1_000, Access::Read, b"three times"));
+        (0..4).for_each(|_| add_sample(&mut seen, 1_000, Access::Read, &[b'k'; 5000]));
+        (0..3).for_each(|_| add_sample(&mut seen, 1_000, Access::Read, b"three times"));
         let found = hottest(&mut seen, 1_100);
         assert_eq!((found.len(), found[0].key.len()), (1, KEY_BYTES_MAX));
     }

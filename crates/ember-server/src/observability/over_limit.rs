@@ -13,7 +13,7 @@ pub(crate) struct OverLimit {
 
 impl OverLimit {
     /// Records whether the limit is exceeded.
-    pub(crate) fn look(&self, now_ms: i64, is_over: bool) {
+    pub(crate) fn record(&self, now_ms: i64, is_over: bool) {
         let since_ms = self.since_ms.load(Ordering::Relaxed);
         if is_over && since_ms == 0 {
             self.since_ms.store(now_ms, Ordering::Relaxed);
@@ -53,7 +53,7 @@ mod tests {
         for (now_ms, is_over) in
             [(100, false), (200, true), (300, true), (350, false), (400, false), (500, true)]
         {
-            over.look(now_ms, is_over);
+            over.record(now_ms, is_over);
         }
         assert_eq!((over.current_ms(530), over.total_ms(530)), (30, 180));
         over.reset();

@@ -37,7 +37,7 @@ impl CommandRunner for Loading {
         false
     }
 
-    fn goes_on(&mut self) -> bool {
+    fn may_continue(&mut self) -> bool {
         self.0.elapsed() < LOAD_TIME_MAX
     }
 }

@@ -34,7 +34,7 @@ const ATTENDANCE_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The time that a program without effects may run in parallel with other clients; then it is ended and run with
 /// exclusive access. Other clients may wait for the locks that it holds.
-const BESIDE_TIME_MAX: Duration = Duration::from_millis(5);
+const PARALLEL_TIME_MAX: Duration = Duration::from_millis(5);
 
 /// The error of a program that has written and then needs more than the held locks. It should never occur: such a
 /// program is not confined.
@@ -104,7 +104,8 @@ pub(crate) fn run_program(
     if program.is_read_only && !program.flags.intersects(ScriptFlags::NO_WRITES | ScriptFlags::UNDECLARED) {
         return Err("ERR Can not execute a script with write flag using *_ro command.".into());
     }
-    let is_memory_short = executor.config.maxmemory != 0 && executor.make_room(&mut Guards::None, 0).is_err();
+    let is_memory_short =
+        executor.config.maxmemory != 0 && executor.free_memory(&mut Guards::None, 0).is_err();
     let answers_for_memory = program.flags.intersects(ScriptFlags::UNDECLARED | ScriptFlags::ALLOW_OOM);
     if is_memory_short && program.may_write() && !answers_for_memory {
         return Err(
@@ -133,7 +134,7 @@ pub(crate) fn run_program(
     }
     if executor.turn.checks_values
         && executor.section == Section::Shared
-        && executor.lacks_declared(client.database, program.keys)
+        && executor.misses_declared_values(client.database, program.keys)
     {
         return Ok(Outcome::Fetch);
     }
@@ -154,7 +155,7 @@ pub(crate) fn run_program(
             call: args,
             words: WORDS.take(),
             started,
-            is_asked: false,
+            was_checked: false,
             asked: started,
             is_long: false,
             attended: started,
@@ -213,13 +214,13 @@ pub(crate) fn run_program(
         Ok(()) => Ok(Outcome::Done),
         Err(failure) => {
             executor.is_error_counted = failure.is_counted;
-            Err(CommandError::Bytes(told(&failure, program.name)))
+            Err(CommandError::Bytes(error_of(&failure, program.name)))
         }
     }
 }
 
 /// Returns the text of a failure, with the name of the script and the line, if known.
-fn told(failure: &Failure, name: Name<'_>) -> Vec<u8> {
+fn error_of(failure: &Failure, name: Name<'_>) -> Vec<u8> {
     let mut text = failure.text.clone();
     if let Some((source, line)) = &failure.place {
         let (name, line) = (name.to_bytes(), line.to_string());
@@ -251,7 +252,7 @@ struct Host<'h> {
     words: OwnedBatch,
     started: Instant,
     /// Whether it was checked before whether the script continues.
-    is_asked: bool,
+    was_checked: bool,
     /// The time of the last call when that was checked.
     asked: Instant,
     /// Whether the script has run so long that other clients receive `BUSY`.
@@ -453,7 +454,7 @@ impl CommandRunner for Host<'_> {
         self.executor.clock.saturating_duration_since(self.asked) >= ATTENDANCE_INTERVAL
     }
 
-    fn goes_on(&mut self) -> bool {
+    fn may_continue(&mut self) -> bool {
         self.asked = self.executor.clock;
         if self.is_long {
             if self.attended.elapsed() >= ATTENDANCE_INTERVAL {
@@ -462,12 +463,12 @@ impl CommandRunner for Host<'_> {
             }
             return !self.is_to_end();
         }
-        if !std::mem::replace(&mut self.is_asked, true) {
+        if !std::mem::replace(&mut self.was_checked, true) {
             // A script for which this is checked is not short.
             attendance::send_replies(self.executor);
         }
         let elapsed = self.started.elapsed();
-        if self.executor.section == Section::Pinned && !self.has_effects && elapsed >= BESIDE_TIME_MAX {
+        if self.executor.section == Section::Pinned && !self.has_effects && elapsed >= PARALLEL_TIME_MAX {
             self.is_too_long = true;
             return false;
         }

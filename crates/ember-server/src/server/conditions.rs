@@ -21,9 +21,9 @@ bitflags! {
         /// Writes to the append-only file have failed: commands that write are refused.
         const AOF_FAILED = 8;
         /// The append-only file is too far behind: commands that write wait.
-        const AOF_BEHIND = 16;
+        const AOF_LAGS = 16;
         /// Many pushes are queued for a busy worker: commands wait.
-        const PUSHES_BEHIND = 32;
+        const PUSHES_LAG = 32;
         /// There are fewer good replicas than `min-replicas-to-write`: commands that write are refused.
         const FEW_REPLICAS = 64;
         /// Keys are being moved to another server: calls that may change them wait.
@@ -35,7 +35,7 @@ bitflags! {
         /// There are fewer good replicas than a client may require for its writes: each write is checked.
         const FEW_TO_SYNC = 1024;
         /// Memory is full, and values are being demoted: calls that need memory wait.
-        const MEMORY_BEHIND = 2048;
+        const MEMORY_LAGS = 2048;
         /// Connections of clients are to be closed: their commands no longer run.
         const CLIENTS_ENDING = 4096;
 
@@ -107,7 +107,7 @@ impl Conditions {
     }
 
     /// Returns whether a write is refused whose client requires this number of replicas to have it.
-    pub(crate) fn lacks_replicas(&self, wanted: u32) -> bool {
+    pub(crate) fn has_too_few_replicas(&self, wanted: u32) -> bool {
         let now = self.get();
         now.contains(Condition::FEW_REPLICAS)
             || (now.contains(Condition::FEW_TO_SYNC) && self.good_replicas.load(Ordering::Relaxed) < wanted)
@@ -131,7 +131,7 @@ impl Conditions {
                 "MISCONF Redis is configured to persist data to AOF, but it's currently unable to persist to disk. \
                  {WRITABLE} AOF error: {error}"
             ))
-        } else if self.lacks_replicas(replicas) {
+        } else if self.has_too_few_replicas(replicas) {
             Some(FEW_REPLICAS_ERROR.to_owned())
         } else {
             None
@@ -153,7 +153,7 @@ impl Conditions {
     /// Returns the error for a command that writes, if it is refused; its client requires `replicas` to have its
     /// writes.
     pub(crate) fn write_refusal(&self, replicas: u32) -> Option<String> {
-        let is_short = self.lacks_replicas(replicas);
+        let is_short = self.has_too_few_replicas(replicas);
         self.disk_refusal().or_else(|| is_short.then(|| FEW_REPLICAS_ERROR.to_owned()))
     }
 }

@@ -47,9 +47,9 @@ impl Server {
             }
             Some(_) => held.remove(key),
         };
-        self.note_held(&held);
+        self.publish_held(&held);
         drop(held);
-        self.let_all_try_again();
+        self.retry_all();
         false
     }
 
@@ -79,11 +79,11 @@ impl Server {
             hold.count += 1;
             hold.turn_until = None;
         }
-        self.note_held(held);
+        self.publish_held(held);
     }
 
     /// Releases keys, and resumes the calls that wait for them.
-    pub(crate) fn let_keys_go(&self, keys: &[Box<[u8]>]) {
+    pub(crate) fn release_keys(&self, keys: &[Box<[u8]>]) {
         if keys.is_empty() {
             return;
         }
@@ -97,9 +97,9 @@ impl Server {
                 (hold.is_awaited, hold.turn_until) = (false, Some(Instant::now() + TURN_TIME));
             }
         }
-        self.note_held(&held);
+        self.publish_held(&held);
         drop(held);
-        self.let_all_try_again();
+        self.retry_all();
     }
 
     /// Removes expired reservations of calls that have not retried.
@@ -108,15 +108,15 @@ impl Server {
             let mut held = self.held_keys.0.lock();
             let now = Instant::now();
             held.retain(|_, hold| hold.turn_until.is_none_or(|until| until > now));
-            self.note_held(&held);
+            self.publish_held(&held);
         }
     }
 
-    fn note_held(&self, held: &HashMap<Box<[u8]>, Hold>) {
+    fn publish_held(&self, held: &HashMap<Box<[u8]>, Hold>) {
         self.conditions.set(Condition::KEYS_HELD, !held.is_empty());
     }
 
-    fn let_all_try_again(&self) {
+    fn retry_all(&self) {
         self.workers.iter().for_each(|worker| worker.mailbox.send(Message::TryAgain));
     }
 }

@@ -102,7 +102,7 @@ pub(crate) struct Server {
     /// ([`ClientMemory`](crate::clients::client_memory::ClientMemory)).
     pub(crate) client_bytes: AtomicI64,
     /// The limit for keys and clients while values can be demoted: other memory takes the rest of `maxmemory`.
-    pub(crate) room_bytes: AtomicUsize,
+    pub(crate) budget_bytes: AtomicUsize,
     /// Gives one worker exclusive access to the keyspace.
     pub(crate) gate: Gate,
     /// Clients in a blocking command.
@@ -177,7 +177,7 @@ impl Server {
             encryption,
             clients,
             client_bytes: AtomicI64::new(0),
-            room_bytes: AtomicUsize::new(usize::MAX),
+            budget_bytes: AtomicUsize::new(usize::MAX),
             gate,
             blocked_clients: AtomicU64::new(0),
             waiting_in_time: AtomicU64::new(0),
@@ -277,7 +277,7 @@ impl Server {
     pub(crate) fn kill(&self, view: &ClientView, reason: EndReason) -> bool {
         let is_new = self.begin_ending(view, reason);
         if is_new {
-            self.look_at(view.worker, view.token, view.id);
+            self.check_connection(view.worker, view.token, view.id);
         }
         is_new
     }
@@ -290,32 +290,32 @@ impl Server {
         }
         self.trackers.end(view);
         self.monitors.remove(Address::of(view));
-        self.note_ending();
+        self.publish_ending();
         true
     }
 
     /// Removes a client whose connection is closed.
     pub(crate) fn leave(&self, view: &ClientView) {
         if self.clients.leave(view) {
-            self.note_ending();
+            self.publish_ending();
         }
     }
 
-    fn note_ending(&self) {
+    fn publish_ending(&self) {
         let conditions = &self.conditions;
         self.clients.ending.with_any_immediate(|is_any| conditions.set(Condition::CLIENTS_ENDING, is_any));
     }
 
     /// Makes worker `worker` check one of its connections.
-    pub(crate) fn look_at(&self, worker: usize, token: usize, client_id: u64) {
-        self.workers[worker].mailbox.send(Message::Look(token, client_id));
+    pub(crate) fn check_connection(&self, worker: usize, token: usize, client_id: u64) {
+        self.workers[worker].mailbox.send(Message::Check(token, client_id));
     }
 
     /// Resumes connections whose commands wait for a pause that has ended. O(connections).
-    pub(crate) fn look_at_paused(&self) {
+    pub(crate) fn check_paused(&self) {
         for view in self.clients.all() {
             if view.is_paused.load(Ordering::Relaxed) {
-                self.look_at(view.worker, view.token, view.id);
+                self.check_connection(view.worker, view.token, view.id);
             }
         }
     }

@@ -76,18 +76,18 @@ impl Background {
     }
 
     /// Records that the file has been written.
-    pub(super) fn note_success(&self, server: &Server) {
+    pub(super) fn record_success(&self, server: &Server) {
         self.has_failed.store(false, Ordering::Relaxed);
         self.refuse_writes(server, &server.config.snapshot());
     }
 
-    fn note_failure(&self, server: &Server) {
+    fn record_failure(&self, server: &Server) {
         self.has_failed.store(true, Ordering::Relaxed);
         self.refuse_writes(server, &server.config.snapshot());
     }
 
     /// Notifies waiting threads that the thread has ended.
-    fn note_end(&self) {
+    fn notify_end(&self) {
         *self.is_running.lock() = false;
         self.ended.notify_all();
     }
@@ -159,13 +159,13 @@ pub(crate) fn begin_bgsave(executor: &mut Executor) -> Result<(), Unbegun> {
         let _guard = AbortOnPanic;
         affinity::keep_to(&config.bgsave_cpulist, "bgsave_cpulist");
         run(server, point, place, claim, &config);
-        background.note_end();
+        background.notify_end();
     });
     if let Err(error) = spawned {
         tracing::error!("cannot start a thread to save: {error}");
         background.since_ms.store(0, Ordering::Relaxed);
-        background.note_failure(server);
-        background.note_end();
+        background.record_failure(server);
+        background.notify_end();
         return Err(Unbegun::NoThread);
     }
     tracing::info!("background saving started");
@@ -194,10 +194,10 @@ fn run(server: &Server, point: PointInTime, place: Option<Place>, claim: Claim, 
     match written {
         Ok(written) => {
             state.record_saved(changes);
-            background.note_success(server);
-            let handed = state.claims.handed_bytes();
+            background.record_success(server);
+            let preimages = state.claims.preimage_bytes();
             tracing::info!(
-                "saved {} keys to {} in {seconds:.3} seconds; {handed} bytes were kept because they changed \
+                "saved {} keys to {} in {seconds:.3} seconds; {preimages} bytes were kept because they changed \
                  meanwhile",
                 written.keys,
                 config.dbfilename
@@ -208,7 +208,7 @@ fn run(server: &Server, point: PointInTime, place: Option<Place>, claim: Claim, 
         }
         Err(_) if is_abandoned => tracing::info!("background saving is abandoned: its keys were removed"),
         Err(error) => {
-            background.note_failure(server);
+            background.record_failure(server);
             tracing::error!("background saving failed: {error}");
         }
     }

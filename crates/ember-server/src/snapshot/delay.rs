@@ -48,11 +48,11 @@ mod tests {
 
     #[test]
     fn a_wait_ends_when_the_delay_does() {
-        let looks = Cell::new(0);
+        let checks = Cell::new(0);
         wait(100, || {
-            looks.set(looks.get() + 1);
-            (looks.get() < 3).then_some(i32::MAX)
+            checks.set(checks.get() + 1);
+            (checks.get() < 3).then_some(i32::MAX)
         });
-        assert_eq!(looks.get(), 3);
+        assert_eq!(checks.get(), 3);
     }
 }

@@ -24,7 +24,7 @@ use crate::server::Server;
 use crate::snapshot::delay;
 use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
-use crate::tiers::Storage;
+use crate::tiers::Tiers;
 
 /// Threads that insert keys in addition to the one that reads: more would wait for it.
 const LOADERS_MAX: usize = 8;
@@ -68,7 +68,7 @@ impl Loading {
     }
 
     /// Records how many bytes of a file were read.
-    pub(crate) fn note_read(&self, bytes: u64) {
+    pub(crate) fn record_read(&self, bytes: u64) {
         self.read_bytes.store(bytes, Ordering::Relaxed);
     }
 
@@ -90,15 +90,15 @@ impl Loading {
     }
 
     /// Records the memory usage that a file gives.
-    fn note_used(&self, text: &[u8]) {
+    fn record_used_bytes(&self, text: &[u8]) {
         let bytes = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
         self.used_bytes.store(bytes.unwrap_or(0), Ordering::Relaxed);
     }
 
     /// Records what an RDB file says about the stream of its data.
-    fn note_origin(&self, name: &[u8], value: &[u8]) {
+    fn record_origin(&self, name: &[u8], value: &[u8]) {
         let mut origin = self.origin.lock();
-        origin.note(name, value);
+        origin.read_field(name, value);
         if origin.origin().is_some() {
             self.keep_expired(true);
         }
@@ -153,7 +153,7 @@ pub(crate) fn load_at_start(server: &Server, between: Option<Between<'_>>) -> Re
     let (disk, path) = (&server.disk, Path::new(&config.dbfilename));
     let is_own = |name: &str| path.file_name().is_some_and(|own| own.to_string_lossy() == name);
     // A file that another server is writing is not a leftover.
-    if server.data_lock.is_nobody_elses() {
+    if server.data_lock.is_exclusive() {
         let removed = remove_leftovers(disk.as_ref(), directory_of(path), is_own);
         log_removed(removed.map_err(|error| error.to_string())?);
     }
@@ -260,7 +260,7 @@ pub(crate) fn load_from(
     let mut expected = BTreeSet::new();
     let mut delayed = state.loaded.load(Ordering::Relaxed);
     let begun = Instant::now();
-    let mut told = begun;
+    let mut logged_at = begun;
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let threads = if between.is_some() { 0 } else { (cores - 1).min(LOADERS_MAX) };
     let loaded = rdb_file::load(
@@ -268,23 +268,23 @@ pub(crate) fn load_from(
         threads,
         || insert_into(server, config, present),
         |step, read| {
-            state.loading.note_read(read);
+            state.loading.record_read(read);
             if server.is_stopping() {
                 return Err(RdbProblem::Refused("the server is stopping".to_owned()));
             }
             let done = state.loaded.load(Ordering::Relaxed);
             delay_loading(server, done - delayed);
             delayed = done;
-            if told.elapsed() >= PROGRESS_EVERY {
-                told = Instant::now();
+            if logged_at.elapsed() >= PROGRESS_EVERY {
+                logged_at = Instant::now();
                 state.loading.log_progress(path);
             }
             match step {
                 Step::Function(code) => add_library(server, config, &code, present),
                 Step::Aux { name, value } => {
                     match &name[..] {
-                        b"used-mem" => state.loading.note_used(&value),
-                        _ => state.loading.note_origin(&name, &value),
+                        b"used-mem" => state.loading.record_used_bytes(&value),
+                        _ => state.loading.record_origin(&name, &value),
                     }
                     Ok(())
                 }
@@ -293,7 +293,7 @@ pub(crate) fn load_from(
                     if database < server.keyspace.databases() && expected.insert(database) {
                         let believed = keys.min(possible_keys);
                         possible_keys -= believed;
-                        server.keyspace.make_room_for(database, usize::try_from(believed).unwrap_or(0));
+                        server.keyspace.reserve_for(database, usize::try_from(believed).unwrap_or(0));
                     }
                     Ok(())
                 }
@@ -312,7 +312,7 @@ pub(crate) fn load_from(
         tracing::warn!("{}: empty keys skipped: {empty}", path.display());
     }
     for database in expected {
-        server.keyspace.give_back_room(database);
+        server.keyspace.release_capacity(database);
     }
     state.saved_ms.store(unix_ms(), Ordering::Relaxed);
     tracing::info!(
@@ -345,7 +345,7 @@ fn insert_into<'s>(
     }
     let mut inserter = Inserter::new(&server.keyspace, turn, config.encoding_limits())
         .replacing(present == Present::Replaced);
-    let storage = Storage::of(server);
+    let tiers = Tiers::of(server);
     move |batch| {
         // The file states this before its first key.
         if !keeps_expired && SnapshotState::of(server).loading.keeps_expired.load(Ordering::Relaxed) {
@@ -354,7 +354,7 @@ fn insert_into<'s>(
         }
         let inserted = inserter.insert(batch)?;
         skip_empty(server, inserted.empty, inserter.take_empty_names());
-        storage.wait_to_load(server);
+        tiers.wait_to_load(server);
         SnapshotState::of(server).loaded.fetch_add(inserted.loaded, Ordering::Relaxed);
         SnapshotState::of(server).expired.fetch_add(inserted.expired, Ordering::Relaxed);
         Ok(())

@@ -13,7 +13,7 @@ use ember_persistence::key_writer::KeyWriter;
 use ember_persistence::rdb_file::KeyForm;
 use emberkv_core::eviction::ClockReading;
 use emberkv_core::rdb::{Encoded, VERSION_MAX};
-use emberkv_core::snapshot::{AwayKey, Pace, Piece, QueueLimits, Saver, Snapshot, SnapshotOptions};
+use emberkv_core::snapshot::{ColdKey, Pace, Piece, QueueLimits, Saver, Snapshot, SnapshotOptions};
 use parking_lot::Mutex;
 
 use crate::clients::mailbox::Message;
@@ -24,7 +24,7 @@ use crate::server::conditions::Condition;
 use crate::snapshot::delay;
 use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
-use crate::tiers::Storage;
+use crate::tiers::Tiers;
 use ember_scripting::library::Libraries;
 
 /// Threads that encode: one writing thread keeps up with four of them.
@@ -51,12 +51,12 @@ pub(crate) struct Claims {
     /// file is renamed to its final name.
     abandoned: Mutex<u64>,
     /// Whether the running snapshot is the base of an AOF that was switched off.
-    pub(crate) is_base_unwanted: AtomicBool,
+    pub(crate) is_base_obsolete: AtomicBool,
     /// Keys that were written, and their total number.
     processed: AtomicU64,
     total: AtomicU64,
     /// Bytes that were saved before changes.
-    handed_bytes: AtomicU64,
+    preimage_bytes: AtomicU64,
 }
 
 impl Claims {
@@ -91,10 +91,10 @@ impl Claims {
     }
 
     /// Returns why the running snapshot has become useless, if it has.
-    fn why_unwanted(&self) -> Option<&'static str> {
+    fn why_obsolete(&self) -> Option<&'static str> {
         if self.is_abandoned() {
             Some("its keys were removed")
-        } else if self.is_base_unwanted.load(Ordering::Relaxed) {
+        } else if self.is_base_obsolete.load(Ordering::Relaxed) {
             Some("the AOF was switched off")
         } else {
             None
@@ -108,8 +108,8 @@ impl Claims {
     }
 
     /// Returns the bytes that the last snapshot has copied because they were about to change.
-    pub(crate) fn handed_bytes(&self) -> u64 {
-        self.handed_bytes.load(Ordering::Relaxed)
+    pub(crate) fn preimage_bytes(&self) -> u64 {
+        self.preimage_bytes.load(Ordering::Relaxed)
     }
 }
 
@@ -177,7 +177,7 @@ fn rdb_form(server: &Server, config: &Config) -> KeyForm {
 
 /// Returns the key form of the base of an AOF.
 pub(crate) fn base_form(server: &Server, config: &Config) -> KeyForm {
-    if Storage::of(server).store().is_some() {
+    if Tiers::of(server).store().is_some() {
         return KeyForm::Rows;
     }
     if config.aof_use_rdb_preamble { rdb_form(server, config) } else { KeyForm::Commands }
@@ -185,13 +185,13 @@ pub(crate) fn base_form(server: &Server, config: &Config) -> KeyForm {
 
 /// The limits as parts of `maxmemory` on bytes waiting to be written: encoded by threads, and copied before changes.
 const WALKED_SHARE: u64 = 64;
-const HANDED_SHARE: u64 = 16;
+const PREIMAGE_SHARE: u64 = 16;
 
 fn queue_limits(config: &Config) -> QueueLimits {
     let most = QueueLimits::default();
     QueueLimits {
         walked_bytes: config.held_back_max(most.walked_bytes, WALKED_SHARE),
-        handed_bytes: config.held_back_max(most.handed_bytes, HANDED_SHARE),
+        preimage_bytes: config.held_back_max(most.preimage_bytes, PREIMAGE_SHARE),
     }
 }
 
@@ -312,15 +312,15 @@ impl PointInTime {
                 snapshot.take_back(piece);
                 delay::wait(keys - std::mem::replace(&mut before, keys), || {
                     let is_given_up = SnapshotState::of(server).is_given_up.load(Ordering::Relaxed);
-                    let goes_on = !is_given_up && claims.why_unwanted().is_none();
-                    goes_on.then(|| server.config.snapshot().rdb_key_save_delay)
+                    let continues = !is_given_up && claims.why_obsolete().is_none();
+                    continues.then(|| server.config.snapshot().rdb_key_save_delay)
                 });
                 claims.processed.store(keys, Ordering::Relaxed);
-                claims.handed_bytes.store(snapshot.handed_total_bytes(), Ordering::Relaxed);
+                claims.preimage_bytes.store(snapshot.preimage_total_bytes(), Ordering::Relaxed);
                 if SnapshotState::of(server).is_given_up.load(Ordering::Relaxed) {
                     return Err(io::Error::other("the server is stopping"));
                 }
-                if let Some(why) = claims.why_unwanted() {
+                if let Some(why) = claims.why_obsolete() {
                     return Err(io::Error::other(why));
                 }
             }
@@ -333,11 +333,11 @@ impl PointInTime {
 const READ_TOGETHER_BYTES: usize = 256 * 1024;
 
 /// Copies cold values from their records, in the order of the records, without decoding them.
-fn write_away(
+fn write_cold(
     server: &Server,
     writer: &mut impl KeyWriter,
     snapshot: &Snapshot,
-    keys: &mut [&AwayKey],
+    keys: &mut [&ColdKey],
 ) -> io::Result<()> {
     keys.sort_unstable_by_key(|key| key.record.location());
     let Some(first) = keys.first() else { return Ok(()) };
@@ -347,7 +347,7 @@ fn write_away(
     for key in keys {
         let place = (key.database_name, &*key.name);
         let pushed =
-            Storage::of(server).records.read(key.record.location(), place, &mut buffer, |kind, value| {
+            Tiers::of(server).records.read(key.record.location(), place, &mut buffer, |kind, value| {
                 block.push_encoded(&key.facts, &key.name, (kind, value))
             });
         pushed.map_err(io::Error::other)?.map_err(|error| io::Error::other(error.to_string()))?;
@@ -361,12 +361,12 @@ fn write_away(
 
 fn write(server: &Server, writer: &mut impl KeyWriter, snapshot: &Snapshot, piece: &Piece) -> io::Result<()> {
     match piece {
-        Piece::Away(keys) => write_away(server, writer, snapshot, &mut keys.iter().collect::<Vec<_>>()),
+        Piece::Cold(keys) => write_cold(server, writer, snapshot, &mut keys.iter().collect::<Vec<_>>()),
         Piece::Keys(database, block) => writer.encoded(*database, block),
         Piece::Value(key) => writer.key(&key.facts, &key.name, key.value.as_value()),
         Piece::Detached(detached) => detached.entries().try_for_each(|entry| {
-            match snapshot.away(detached.number, detached.name(), entry) {
-                Some(key) => write_away(server, writer, snapshot, &mut [&key]),
+            match snapshot.cold_key(detached.number, detached.name(), entry) {
+                Some(key) => write_cold(server, writer, snapshot, &mut [&key]),
                 None => writer.key(&snapshot.facts(detached.number, entry), entry.key(), entry),
             }
         }),

@@ -24,7 +24,7 @@ use crate::server::Server;
 use crate::snapshot::delay;
 use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
-use crate::tiers::Storage;
+use crate::tiers::Tiers;
 
 /// Writes the file after all workers have ended, if SHUTDOWN SAVE requested it and anything has changed since.
 ///
@@ -74,7 +74,7 @@ fn save_at(server: &Server, config: &Config, turn: &Turn, place: Option<Place>) 
     })?;
     publish(file)?;
     SnapshotState::of(server).record_saved(changes);
-    SnapshotState::of(server).background.note_success(server);
+    SnapshotState::of(server).background.record_success(server);
     let seconds = begun.elapsed().as_secs_f64();
     tracing::info!("saved {} keys to {} in {seconds:.3} seconds", written.keys, config.dbfilename);
     Ok(())
@@ -103,7 +103,7 @@ pub(super) fn write_file(
         Ok((file, written))
     })();
     let (file, written) = written.map_err(|error: DiskError| error.to_string())?;
-    warn_of_lacks(config, &config.dbfilename, written.features);
+    warn_of_unsupported(config, &config.dbfilename, written.features);
     Ok((file, written))
 }
 
@@ -116,11 +116,14 @@ pub(super) fn publish(file: TemporaryFile) -> Result<(), String> {
 }
 
 /// Warns if the server of `rdb-target` does not support a feature of `file`: that server would refuse the file.
-pub(crate) fn warn_of_lacks(config: &Config, file: &str, features: Features) {
+pub(crate) fn warn_of_unsupported(config: &Config, file: &str, features: Features) {
     let target = config.rdb_target();
-    let lacking = features.common(target.lacks());
-    if !lacking.is_empty() {
-        tracing::warn!("{file} has {lacking}: {}, the server of `rdb-target`, cannot read it", target.name());
+    let unsupported = features.common(target.unsupported());
+    if !unsupported.is_empty() {
+        tracing::warn!(
+            "{file} has {unsupported}: {}, the server of `rdb-target`, cannot read it",
+            target.name()
+        );
     }
 }
 
@@ -157,7 +160,7 @@ fn value_of(
     database: usize,
     entry: EntryRef<'_>,
 ) -> io::Result<Option<Fetched>> {
-    Storage::of(server).value_of(data.database_name(database), entry).map_err(io::Error::other)
+    Tiers::of(server).value_of(data.database_name(database), entry).map_err(io::Error::other)
 }
 
 fn write_database(

@@ -289,7 +289,7 @@ static OPTIONS: Options = Options(
 
 #[cfg(test)]
 mod tests {
-    use emberkv_core::memory::room_class;
+    use emberkv_core::memory::capacity_class;
 
     use super::*;
 
@@ -307,11 +307,11 @@ mod tests {
     fn what_is_counted_for_an_allocation_is_what_jemalloc_hands_out() {
         for bytes in sizes() {
             let before = handed_out();
-            let room = Vec::<u8>::with_capacity(bytes);
+            let buffer = Vec::<u8>::with_capacity(bytes);
             assert_eq!((handed_out() - before) as usize, size_class(bytes), "{bytes} bytes");
-            drop(room);
+            drop(buffer);
             assert_eq!(handed_out(), before);
-            assert_eq!(size_class(room_class(bytes)), room_class(bytes), "{bytes} bytes");
+            assert_eq!(size_class(capacity_class(bytes)), capacity_class(bytes), "{bytes} bytes");
         }
     }
 

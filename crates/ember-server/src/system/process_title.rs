@@ -33,19 +33,19 @@ pub(crate) fn set(config: &Config, file: Option<&Path>) -> io::Result<()> {
     let fields: Vec<&str> = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
     let address = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
     let (begin, end) = (address(BEGIN_FIELD), address(END_FIELD));
-    let room = usize::try_from(end.saturating_sub(begin)).unwrap_or(0);
-    if begin == 0 || room == 0 {
+    let capacity = usize::try_from(end.saturating_sub(begin)).unwrap_or(0);
+    if begin == 0 || capacity == 0 {
         return Err(io::Error::other("the system does not report the address of the command line"));
     }
-    let mut bytes = fitting(&title(config, &NAME, &file), room - 1).as_bytes().to_vec();
-    bytes.resize(room, 0);
+    let mut bytes = fitting(&title(config, &NAME, &file), capacity - 1).as_bytes().to_vec();
+    bytes.resize(capacity, 0);
     OpenOptions::new().write(true).open("/proc/self/mem")?.write_all_at(&bytes, begin)
 }
 
 /// Returns the leading words of a text that fit.
-fn fitting(text: &str, room: usize) -> &str {
+fn fitting(text: &str, capacity: usize) -> &str {
     let mut rest = text;
-    while rest.len() > room {
+    while rest.len() > capacity {
         rest = rest.rsplit_once(' ').map_or("", |(before, _)| before).trim_end();
     }
     rest
@@ -118,9 +118,10 @@ mod tests {
 
     #[test]
     fn words_are_left_out_where_there_is_no_room() {
-        for (room, expected) in [(27, "ember 127.0.0.1:6379"), (19, "ember"), (5, "ember"), (4, ""), (0, "")]
+        for (capacity, expected) in
+            [(27, "ember 127.0.0.1:6379"), (19, "ember"), (5, "ember"), (4, ""), (0, "")]
         {
-            assert_eq!(fitting("ember 127.0.0.1:6379", room), expected);
+            assert_eq!(fitting("ember 127.0.0.1:6379", capacity), expected);
         }
     }
 }

@@ -15,7 +15,7 @@ pub(crate) const READY: &str = "READY=1";
 pub(crate) const STOPPING: &str = "STOPPING=1";
 
 /// Returns the supervisor to notify: a named one, or none.
-pub(crate) fn told(supervised: Supervised) -> Supervised {
+pub(crate) fn effective(supervised: Supervised) -> Supervised {
     match supervised {
         Supervised::Auto if env::var_os("NOTIFY_SOCKET").is_some() => Supervised::Systemd,
         Supervised::Auto if env::var_os("UPSTART_JOB").is_some() => Supervised::Upstart,
@@ -26,7 +26,7 @@ pub(crate) fn told(supervised: Supervised) -> Supervised {
 
 /// Notifies the supervisor of `state`, if one is configured.
 pub(crate) fn notify(supervised: Supervised, state: &str) {
-    let result = match told(supervised) {
+    let result = match effective(supervised) {
         Supervised::Systemd => send(state),
         Supervised::Upstart if state == READY => stop(),
         _ => Ok(()),

@@ -1,21 +1,21 @@
 //! The thread that demotes values while memory is short, and reclaims segments in between (`reclaiming.rs`).
 //!
 //! It begins at nine tenths of `maxmemory`, or earlier if much memory is used by other things (`memory_budget.rs`).
-//! Above the limit, writes that need memory wait until it has freed some ([`Condition::MEMORY_BEHIND`]); where it can
+//! Above the limit, writes that need memory wait until it has freed some ([`Condition::MEMORY_LAGS`]); where it can
 //! demote nothing, `maxmemory-policy` applies, as without tiers.
 
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ember_storage::segments::{LogFull, Room, Which};
+use ember_storage::segments::{AppendSource, LogFull, Which};
 use emberkv_core::eviction::demotion::Demoter;
 use emberkv_core::keyspace::external::Location;
 use emberkv_core::keyspace::shard::cold_values::{Demoted, DemotionRules, Encoded, SharedDemotion};
-use emberkv_core::turn::{LackingValue, Turn};
+use emberkv_core::turn::{MissingValue, Turn};
 
 use super::reclaiming::Reclaimer;
-use super::{Storage, used_bytes};
+use super::{Tiers, used_bytes};
 use crate::clients::mailbox::Message;
 use crate::config::Config;
 use crate::server::Server;
@@ -24,7 +24,7 @@ use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::clock::unix_ms;
 
 /// How often the thread checks memory when it is not woken.
-const LOOK_INTERVAL: Duration = Duration::from_millis(5);
+const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How often it looks for segments to reclaim.
 const RECLAIM_INTERVAL: Duration = Duration::from_millis(100);
@@ -71,7 +71,7 @@ pub(crate) fn rules(config: &Config) -> DemotionRules {
 
 struct Worker {
     server: &'static Server,
-    storage: &'static Storage,
+    tiers: &'static Tiers,
     turn: Turn,
     demoter: Demoter,
     reclaimed_at: Instant,
@@ -87,14 +87,14 @@ struct Worker {
     /// by then.
     fruitless: Option<(Instant, [u64; 2])>,
     /// The number of ended checkpoints at the last attempt, and the values to demote once the store has them.
-    unsaved: (u64, Vec<LackingValue>),
+    unsaved: (u64, Vec<MissingValue>),
 }
 
 impl Worker {
     fn new(server: &'static Server) -> Worker {
         Worker {
             server,
-            storage: Storage::of(server),
+            tiers: Tiers::of(server),
             turn: Turn::new(unix_ms(), getrandom::u64().unwrap_or(1)),
             demoter: Demoter::default(),
             reclaimed_at: Instant::now(),
@@ -110,18 +110,18 @@ impl Worker {
 
     fn run(&mut self) {
         loop {
-            self.storage.wait_for_work(LOOK_INTERVAL);
+            self.tiers.wait_for_work(CHECK_INTERVAL);
             self.fulfil_wishes();
             let config = self.server.config.snapshot();
             self.turn.now_ms = unix_ms();
             self.turn.settings.policy = config.maxmemory_policy;
             self.turn.settings.lfu_log_factor = config.lfu_log_factor;
             self.turn.settings.lfu_decay_minutes = config.lfu_decay_time;
-            self.storage.records.set_limit(&config);
+            self.tiers.records.set_limit(&config);
             if config.maxmemory > 0 {
                 self.demote(&config);
             }
-            if self.storage.records.has_full_buffer() && self.may_write() {
+            if self.tiers.records.has_full_buffer() && self.may_write() {
                 self.write(Which::Full);
             }
             self.end_waiting(&config);
@@ -131,15 +131,15 @@ impl Worker {
 
     /// Demotes values on request. A value that cannot be demoted stays in memory.
     fn fulfil_wishes(&mut self) {
-        let mut wishes = std::mem::take(&mut *self.storage.wishes.lock());
-        let ended = self.storage.checkpoints.load(Ordering::Relaxed);
+        let mut wishes = std::mem::take(&mut *self.tiers.wishes.lock());
+        let ended = self.tiers.checkpoints.load(Ordering::Relaxed);
         if ended != self.unsaved.0 {
             self.unsaved.0 = ended;
             wishes.append(&mut self.unsaved.1);
         }
         for (database, key) in wishes {
             let demoted = demote_key(self.server, database, &key, &DemotionRules::ANY);
-            if demoted.is_err() && self.storage.store().is_some() {
+            if demoted.is_err() && self.tiers.store().is_some() {
                 self.wish_when_saved(database, key);
             }
         }
@@ -155,7 +155,7 @@ impl Worker {
         if is_unsaved && self.unsaved.1.len() < UNSAVED_WISHES_MAX {
             self.unsaved.1.push((database, key));
             if self.unsaved.1.len() > WISHES_MAX {
-                self.storage.wants_checkpoint.store(true, Ordering::Relaxed);
+                self.tiers.needs_checkpoint.store(true, Ordering::Relaxed);
             }
         }
     }
@@ -167,7 +167,7 @@ impl Worker {
 
     /// Returns whether values are to be demoted.
     fn is_memory_short(&self) -> bool {
-        used_bytes(self.server) as u64 > self.storage.resident.goal_bytes()
+        used_bytes(self.server) as u64 > self.tiers.resident.goal_bytes()
     }
 
     /// Demotes values while memory is short.
@@ -178,25 +178,25 @@ impl Worker {
                 return;
             }
             let mut full = None;
-            let mut gone = 0;
-            let (storage, keyspace) = (self.storage, &self.server.keyspace);
-            let (shared, found) =
-                self.demoter.step(keyspace, &mut self.turn, &rules, |encoded| {
-                    match storage.records.append(encoded, Room::Demoted) {
-                        Ok(record) => {
-                            gone += 1;
-                            Some(record)
-                        }
-                        Err(error) => {
-                            full = Some(error);
-                            None
-                        }
-                    }
-                });
-            storage.counters.demoted.fetch_add(gone, Ordering::Relaxed);
-            storage.end_waiting_for_room();
+            let mut demoted_count = 0;
+            let (tiers, keyspace) = (self.tiers, &self.server.keyspace);
+            let (shared, found) = self.demoter.step(keyspace, &mut self.turn, &rules, |encoded| match tiers
+                .records
+                .append(encoded, AppendSource::Demoted)
+            {
+                Ok(record) => {
+                    demoted_count += 1;
+                    Some(record)
+                }
+                Err(error) => {
+                    full = Some(error);
+                    None
+                }
+            });
+            tiers.counters.demoted.fetch_add(demoted_count, Ordering::Relaxed);
+            tiers.wake_memory_waiters();
             let dropped = std::mem::take(&mut self.demoter.dropped);
-            storage.counters.dropped.fetch_add(dropped, Ordering::Relaxed);
+            tiers.counters.dropped.fetch_add(dropped, Ordering::Relaxed);
             for demotion in shared {
                 self.demote_shared(&demotion, &mut full);
             }
@@ -210,13 +210,13 @@ impl Worker {
                 }
                 Some(LogFull::Limit) => {
                     // Nothing can be demoted before that.
-                    self.reclaimer.look();
+                    self.reclaimer.update();
                     while self.reclaimer.step() {}
                     self.set_stuck(true);
                     return;
                 }
             }
-            if self.storage.records.has_full_buffer() {
+            if self.tiers.records.has_full_buffer() {
                 if !self.write(Which::Full) {
                     return;
                 }
@@ -225,11 +225,11 @@ impl Worker {
             self.has_helped |= found;
             if !found && self.awaits_checkpoint() {
                 self.fruitless = Some((Instant::now(), self.ended_and_fetched()));
-                storage.awaits_checkpoint.store(true, Ordering::Relaxed);
+                tiers.awaits_checkpoint.store(true, Ordering::Relaxed);
                 self.set_stuck(false);
                 return;
             }
-            storage.is_spent.store(!found, Ordering::Relaxed);
+            tiers.is_spent.store(!found, Ordering::Relaxed);
             let is_stuck = !found && used_bytes(self.server) as u64 > config.maxmemory / 100 * STUCK_PERCENT;
             self.set_stuck(is_stuck);
             if is_stuck {
@@ -240,12 +240,12 @@ impl Worker {
             }
             self.end_waiting(config);
         }
-        self.storage.awaits_checkpoint.store(false, Ordering::Relaxed);
-        self.storage.is_spent.store(false, Ordering::Relaxed);
+        self.tiers.awaits_checkpoint.store(false, Ordering::Relaxed);
+        self.tiers.is_spent.store(false, Ordering::Relaxed);
     }
 
     fn ended_and_fetched(&self) -> [u64; 2] {
-        [&self.storage.checkpoints, &self.storage.counters.fetched].map(|count| count.load(Ordering::Relaxed))
+        [&self.tiers.checkpoints, &self.tiers.counters.fetched].map(|count| count.load(Ordering::Relaxed))
     }
 
     /// Returns whether nothing can have become demotable since nothing was found. This expires, because what may be
@@ -257,10 +257,10 @@ impl Worker {
 
     /// Returns whether a checkpoint will make values demotable that the store does not have yet; requests one.
     fn awaits_checkpoint(&mut self) -> bool {
-        if self.storage.store().is_none() {
+        if self.tiers.store().is_none() {
             return false;
         }
-        let ended = self.storage.checkpoints.load(Ordering::Relaxed);
+        let ended = self.tiers.checkpoints.load(Ordering::Relaxed);
         if let Some((at, ended_then)) = self.asked {
             if ended == ended_then {
                 return true;
@@ -271,20 +271,20 @@ impl Worker {
         }
         self.asked = Some((Instant::now(), ended));
         self.has_helped = false;
-        self.storage.wants_checkpoint.store(true, Ordering::Relaxed);
+        self.tiers.needs_checkpoint.store(true, Ordering::Relaxed);
         true
     }
 
     /// Demotes a value that is too large to be encoded under its shard's lock.
     fn demote_shared(&mut self, demotion: &SharedDemotion, full: &mut Option<LogFull>) {
-        match demotion.append(|encoded| self.storage.records.append(encoded, Room::Demoted)) {
+        match demotion.append(|encoded| self.tiers.records.append(encoded, AppendSource::Demoted)) {
             Ok(record) => {
                 let keyspace = &self.server.keyspace;
                 let mut data = keyspace.lock(demotion.shard());
                 let demoted = data.demote_shared(demotion, record);
                 keyspace.publish_bytes(keyspace.release(demotion.shard(), data));
-                if let Demoted::Gone(old) = demoted {
-                    self.storage.counters.demoted.fetch_add(1, Ordering::Relaxed);
+                if let Demoted::Cold(old) = demoted {
+                    self.tiers.counters.demoted.fetch_add(1, Ordering::Relaxed);
                     drop(old);
                 }
             }
@@ -294,7 +294,7 @@ impl Worker {
 
     /// Writes buffers. Returns false after a failure: nothing is lost, but demotion pauses.
     fn write(&mut self, which: Which) -> bool {
-        match self.storage.records.write(which) {
+        match self.tiers.records.write(which) {
             Ok(_) => {
                 self.pause = PAUSE_MIN;
                 self.paused_until = None;
@@ -302,7 +302,7 @@ impl Worker {
             }
             Err(error) => {
                 tracing::error!("values stay in memory: {error}; next attempt in {:?}", self.pause);
-                self.storage.counters.write_errors.fetch_add(1, Ordering::Relaxed);
+                self.tiers.counters.write_errors.fetch_add(1, Ordering::Relaxed);
                 self.paused_until = Some(Instant::now() + self.pause);
                 self.pause = (self.pause * 2).min(PAUSE_MAX);
                 self.set_stuck(true);
@@ -314,7 +314,7 @@ impl Worker {
     /// Reclaims one slice, if there is something to reclaim.
     fn reclaim(&mut self) {
         if self.reclaimed_at.elapsed() >= RECLAIM_INTERVAL {
-            self.reclaimer.look();
+            self.reclaimer.update();
             self.reclaimed_at = Instant::now();
         }
         self.reclaimer.step();
@@ -322,30 +322,30 @@ impl Worker {
 
     /// Records whether nothing can be demoted, so that the policy applies at the limit.
     fn set_stuck(&self, is_stuck: bool) {
-        let was_stuck = self.storage.is_stuck.swap(is_stuck, Ordering::Relaxed);
+        let was_stuck = self.tiers.is_stuck.swap(is_stuck, Ordering::Relaxed);
         if is_stuck && !was_stuck {
-            self.storage.counters.pauses.fetch_add(1, Ordering::Relaxed);
+            self.tiers.counters.pauses.fetch_add(1, Ordering::Relaxed);
         }
-        self.storage.end_waiting_for_room();
+        self.tiers.wake_memory_waiters();
     }
 
     /// Returns whether clients may write: half of the bytes between the goal and the limit are free.
-    fn has_room(&self, config: &Config) -> bool {
-        let room = self.server.room_bytes.load(Ordering::Relaxed) as u64;
-        let goal = self.storage.resident.goal_bytes();
-        config.maxmemory == 0 || used_bytes(self.server) as u64 <= goal + room.saturating_sub(goal) / 2
+    fn has_headroom(&self, config: &Config) -> bool {
+        let budget = self.server.budget_bytes.load(Ordering::Relaxed) as u64;
+        let goal = self.tiers.resident.goal_bytes();
+        config.maxmemory == 0 || used_bytes(self.server) as u64 <= goal + budget.saturating_sub(goal) / 2
     }
 
     /// Resumes writes that wait for memory, when some is free or none can be freed.
     fn end_waiting(&self, config: &Config) {
         let conditions = &self.server.conditions;
-        if !conditions.get().contains(Condition::MEMORY_BEHIND) {
+        if !conditions.get().contains(Condition::MEMORY_LAGS) {
             return;
         }
         let [is_stuck, is_spent] =
-            [&self.storage.is_stuck, &self.storage.is_spent].map(|flag| flag.load(Ordering::Relaxed));
-        if self.has_room(config) || is_stuck || is_spent {
-            conditions.set(Condition::MEMORY_BEHIND, false);
+            [&self.tiers.is_stuck, &self.tiers.is_spent].map(|flag| flag.load(Ordering::Relaxed));
+        if self.has_headroom(config) || is_stuck || is_spent {
+            conditions.set(Condition::MEMORY_LAGS, false);
             self.server.workers.iter().for_each(|worker| worker.mailbox.send(Message::TryAgain));
         }
     }
@@ -353,13 +353,13 @@ impl Worker {
 
 /// Requests that the value of a key is demoted soon. When the queue is full, the caller demotes it itself and waits for
 /// the disk.
-pub(crate) fn want_away(server: &'static Server, database: usize, key: Box<[u8]>) {
-    let storage = Storage::of(server);
-    let mut wishes = storage.wishes.lock();
+pub(crate) fn queue_demotion(server: &'static Server, database: usize, key: Box<[u8]>) {
+    let tiers = Tiers::of(server);
+    let mut wishes = tiers.wishes.lock();
     if wishes.len() < WISHES_MAX {
         wishes.push((database, key));
         drop(wishes);
-        storage.wake_demoter();
+        tiers.wake_demoter();
     } else {
         drop(wishes);
         let _ = demote_key(server, database, &key, &DemotionRules::ANY);
@@ -377,8 +377,8 @@ pub(crate) fn demote_key(
     rules: &DemotionRules,
 ) -> Result<(), &'static str> {
     const STAYS: &str = "ERR the value stays in memory";
-    let (storage, keyspace) = (Storage::of(server), &server.keyspace);
-    if !storage.is_on() {
+    let (tiers, keyspace) = (Tiers::of(server), &server.keyspace);
+    if !tiers.is_on() {
         return Err("ERR values cannot be demoted: there is neither a tiered-path nor a store in files");
     }
     let hash = keyspace.hash(key);
@@ -386,7 +386,7 @@ pub(crate) fn demote_key(
         let mut full = None;
         let mut data = keyspace.lock(hash.shard());
         let mut append = |encoded: &Encoded<'_>| {
-            let appended = storage.records.append(encoded, Room::Demoted);
+            let appended = tiers.records.append(encoded, AppendSource::Demoted);
             appended.map_err(|error| full = Some(error)).ok()
         };
         let mut demoted = data.demote(database, hash, key, rules, &mut append);
@@ -398,15 +398,15 @@ pub(crate) fn demote_key(
             keyspace.publish_bytes(keyspace.release(hash.shard(), data));
         }
         if let Demoted::Dropped(_) = demoted {
-            storage.counters.dropped.fetch_add(1, Ordering::Relaxed);
+            tiers.counters.dropped.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         }
-        if let Demoted::Gone(old) = demoted {
+        if let Demoted::Cold(old) = demoted {
             drop(old);
-            storage.counters.demoted.fetch_add(1, Ordering::Relaxed);
+            tiers.counters.demoted.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         }
-        if full != Some(LogFull::Buffers) || storage.records.write(Which::Full).is_err() {
+        if full != Some(LogFull::Buffers) || tiers.records.write(Which::Full).is_err() {
             return Err(STAYS);
         }
     }

@@ -12,24 +12,24 @@
 //! A checkpoint of a store takes memory, and nothing can be demoted meanwhile: the amount that recent ones took is kept
 //! free between them.
 //!
-//! Demoted values leave holes: `counted` falls then, and `beside` grows. So after one measurement no more is demoted
+//! Demoted values leave holes: `counted` falls then, and `uncounted` grows. So after one measurement no more is demoted
 //! than is resident above the limit, and the holes are filled by new values.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Storage, used_bytes};
+use super::{Tiers, used_bytes};
 use crate::server::Server;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::heap;
 
 /// The interval of measurements while more than half of the limit is resident.
-const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The interval while less is. The allocator, too, is read only at this interval while the system reports about the
 /// same size: it takes up to a millisecond to sum its arenas.
-const IDLE_LOOK_INTERVAL: Duration = Duration::from_millis(50);
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Two sizes from the system are about the same if they differ by less than this fraction of the limit.
 const SAME_SHARE: u64 = 512;
@@ -39,7 +39,7 @@ const SPARE_SHARE: u64 = 16;
 
 /// The fraction of the limit that keys and values always have, whatever else is in memory: otherwise nothing could be
 /// kept for a call.
-const ROOM_SHARE_MIN: u64 = 4;
+const BUDGET_SHARE_MIN: u64 = 4;
 
 /// With a smaller `maxmemory` only counted bytes are limited: buffers and what files need are as large as with more,
 /// and would leave nothing for values.
@@ -52,15 +52,15 @@ const FIRST_CHECKPOINT_SHARE: u64 = 8;
 #[derive(Default)]
 pub(crate) struct Resident {
     /// Resident bytes that are not counted, without those of an empty server.
-    beside_bytes: AtomicU64,
+    uncounted_bytes: AtomicU64,
     /// Nothing is demoted while the counted bytes are at most this.
     goal_bytes: AtomicU64,
 }
 
 impl Resident {
     /// Returns the resident bytes that are not counted, without those of an empty server.
-    pub(crate) fn beside_bytes(&self) -> u64 {
-        self.beside_bytes.load(Ordering::Relaxed)
+    pub(crate) fn uncounted_bytes(&self) -> u64 {
+        self.uncounted_bytes.load(Ordering::Relaxed)
     }
 
     /// Returns the counted bytes up to which nothing is demoted.
@@ -76,12 +76,12 @@ impl Resident {
 /// The thread cannot be started.
 pub(crate) fn start(server: &'static Server) -> std::io::Result<()> {
     let mut observer = Observer::new(server);
-    observer.look();
+    observer.measure();
     thread::Builder::new().name("storage-memory".to_owned()).spawn(move || {
         let _guard = AbortOnPanic;
         loop {
             thread::park_timeout(observer.interval);
-            observer.look();
+            observer.measure();
         }
     })?;
     Ok(())
@@ -105,7 +105,7 @@ impl Observer {
         Observer {
             server,
             base_bytes: resident_bytes(heap::allocator().unused()),
-            interval: IDLE_LOOK_INTERVAL,
+            interval: IDLE_CHECK_INTERVAL,
             asked: None,
             checkpoint: None,
             checkpoint_bytes: None,
@@ -113,12 +113,12 @@ impl Observer {
     }
 
     /// Measures resident memory and sets the headroom.
-    fn look(&mut self) {
-        let (server, storage) = (self.server, Storage::of(self.server));
+    fn measure(&mut self) {
+        let (server, tiers) = (self.server, Tiers::of(self.server));
         let config = server.config.snapshot();
         let limit = config.maxmemory;
         if limit == 0 {
-            server.room_bytes.store(usize::MAX, Ordering::Relaxed);
+            server.budget_bytes.store(usize::MAX, Ordering::Relaxed);
             self.asked = None;
             return;
         }
@@ -135,32 +135,33 @@ impl Observer {
             // If that fails, the allocator returns the pages itself a little later.
             let _ = heap::purge();
         }
-        self.interval = if without_base > limit / 2 { LOOK_INTERVAL } else { IDLE_LOOK_INTERVAL };
-        let beside = without_base.saturating_sub(used);
-        let beside_soon = if limits_all { beside + self.for_checkpoint(storage, limit, beside) } else { 0 };
-        let (room, goal) = room_and_goal(limit, limit / 100 * config.tiered_goal, beside_soon);
-        storage.resident.beside_bytes.store(beside, Ordering::Relaxed);
-        storage.resident.goal_bytes.store(goal, Ordering::Relaxed);
-        server.room_bytes.store(usize::try_from(room).unwrap_or(usize::MAX), Ordering::Relaxed);
+        self.interval = if without_base > limit / 2 { CHECK_INTERVAL } else { IDLE_CHECK_INTERVAL };
+        let uncounted = without_base.saturating_sub(used);
+        let uncounted_soon =
+            if limits_all { uncounted + self.for_checkpoint(tiers, limit, uncounted) } else { 0 };
+        let (budget, goal) = budget_and_goal(limit, limit / 100 * config.tiered_goal, uncounted_soon);
+        tiers.resident.uncounted_bytes.store(uncounted, Ordering::Relaxed);
+        tiers.resident.goal_bytes.store(goal, Ordering::Relaxed);
+        server.budget_bytes.store(usize::try_from(budget).unwrap_or(usize::MAX), Ordering::Relaxed);
     }
 
     /// Returns whether the last measurement is recent and the system reports about the same size.
     fn is_as_before(&self, anonymous: Option<u64>, limit: u64) -> bool {
         anonymous.zip(self.asked).is_some_and(|(bytes, (at, before))| {
-            bytes.abs_diff(before) < limit / SAME_SHARE && at.elapsed() < IDLE_LOOK_INTERVAL
+            bytes.abs_diff(before) < limit / SAME_SHARE && at.elapsed() < IDLE_CHECK_INTERVAL
         })
     }
 
     /// Returns the bytes to keep free for a checkpoint, or the rest of them during one.
-    fn for_checkpoint(&mut self, storage: &Storage, limit: u64, beside: u64) -> u64 {
-        if storage.store().is_none() {
+    fn for_checkpoint(&mut self, tiers: &Tiers, limit: u64, uncounted: u64) -> u64 {
+        if tiers.store().is_none() {
             return 0;
         }
         let needed = self.checkpoint_bytes.unwrap_or(limit / FIRST_CHECKPOINT_SHARE);
-        if storage.is_checkpointing.load(Ordering::Relaxed) {
-            let (begun, most) = self.checkpoint.get_or_insert((beside, beside));
-            *most = beside.max(*most);
-            return needed.saturating_sub(beside.saturating_sub(*begun));
+        if tiers.is_checkpointing.load(Ordering::Relaxed) {
+            let (begun, most) = self.checkpoint.get_or_insert((uncounted, uncounted));
+            *most = uncounted.max(*most);
+            return needed.saturating_sub(uncounted.saturating_sub(*begun));
         }
         let Some((begun, most)) = self.checkpoint.take() else { return needed };
         // A checkpoint with few changes says little about the next.
@@ -179,13 +180,13 @@ fn spared(limit: u64) -> u64 {
     limit - limit / SPARE_SHARE
 }
 
-/// Returns the limit of counted bytes when `beside` others are resident, and the size up to which nothing is demoted:
-/// at most `goal_max`.
-fn room_and_goal(limit: u64, goal_max: u64, beside: u64) -> (u64, u64) {
-    let least = limit / ROOM_SHARE_MIN;
-    let room = limit.saturating_sub(beside).max(least);
-    let goal = spared(limit).saturating_sub(beside).max(least - least / SPARE_SHARE);
-    (room, goal.min(goal_max))
+/// Returns the limit of counted bytes when `uncounted` others are resident, and the size up to which nothing is
+/// demoted: at most `goal_max`.
+fn budget_and_goal(limit: u64, goal_max: u64, uncounted: u64) -> (u64, u64) {
+    let least = limit / BUDGET_SHARE_MIN;
+    let budget = limit.saturating_sub(uncounted).max(least);
+    let goal = spared(limit).saturating_sub(uncounted).max(least - least / SPARE_SHARE);
+    (budget, goal.min(goal_max))
 }
 
 #[cfg(test)]
@@ -196,13 +197,13 @@ mod tests {
     fn what_is_beside_takes_its_part_of_the_limit() {
         let mib = |count: u64| count << 20;
         let limit = mib(320);
-        for (beside, room, goal) in
+        for (uncounted, budget, goal) in
             [(0, 320, 287), (10, 310, 287), (40, 280, 260), (230, 90, 75), (400, 80, 75)]
         {
-            let found = room_and_goal(limit, limit / 100 * 90, mib(beside));
-            assert_eq!((found.0 >> 20, found.1 >> 20), (room, goal), "{beside}");
+            let found = budget_and_goal(limit, limit / 100 * 90, mib(uncounted));
+            assert_eq!((found.0 >> 20, found.1 >> 20), (budget, goal), "{uncounted}");
         }
-        assert_eq!(room_and_goal(1, 0, 0), (1, 0));
-        assert_eq!(room_and_goal(limit, 0, 0), (limit, 0));
+        assert_eq!(budget_and_goal(1, 0, 0), (1, 0));
+        assert_eq!(budget_and_goal(limit, 0, 0), (limit, 0));
     }
 }

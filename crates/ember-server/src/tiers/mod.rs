@@ -12,7 +12,7 @@
 //! not have yet stay in memory, and memory is short until a checkpoint has written them.
 //!
 //! No worker waits for a disk, except for calls that cannot be run again later: those of scripts on keys that the
-//! script does not declare ([`Storage::read`], counted).
+//! script does not declare ([`Tiers::read`], counted).
 
 pub(crate) mod demotion;
 pub(crate) mod memory_budget;
@@ -37,7 +37,7 @@ use records::Records;
 
 /// The maximum time for which fetched values wait for memory: perhaps nothing can be demoted before the next
 /// checkpoint.
-const ROOM_WAIT_MAX: Duration = Duration::from_millis(100);
+const MEMORY_WAIT_MAX: Duration = Duration::from_millis(100);
 
 /// The number of buckets of fetch times: powers of two of microseconds up to 8 seconds, and longer ones.
 pub(crate) const FETCH_TIMES: usize = 25;
@@ -48,7 +48,7 @@ const FULL_BYTES_PER_SECOND: u64 = 32 << 20;
 
 /// Counters of demoted and fetched values.
 #[derive(Default)]
-pub(crate) struct StorageCounters {
+pub(crate) struct TierCounters {
     /// Fetched values.
     pub(crate) fetched: AtomicU64,
     /// Values that were no longer needed when they were fetched.
@@ -79,14 +79,14 @@ pub(crate) struct StorageCounters {
 }
 
 /// The tier: the location of cold values, and the queue of reads.
-pub(crate) struct Storage {
+pub(crate) struct Tiers {
     pub(crate) records: Records,
     /// The queued reads, and when each was requested.
     queue: Mutex<VecDeque<(Instant, FetchOrder)>>,
     has_orders: Condvar,
     /// Whether reads are held: DEBUG TIER-HOLD-READS.
     holds_reads: AtomicBool,
-    pub(crate) counters: StorageCounters,
+    pub(crate) counters: TierCounters,
     pub(crate) resident: Resident,
     /// Whether nothing can be demoted at present, and the counted bytes are near the limit.
     pub(crate) is_stuck: AtomicBool,
@@ -97,7 +97,7 @@ pub(crate) struct Storage {
     /// Whether memory is full of values that can be demoted only after the next checkpoint, which was requested.
     awaits_checkpoint: AtomicBool,
     /// Whether values have to be saved before they can be demoted.
-    pub(crate) wants_checkpoint: AtomicBool,
+    pub(crate) needs_checkpoint: AtomicBool,
     /// Whether a checkpoint is running.
     pub(crate) is_checkpointing: AtomicBool,
     /// The number of checkpoints that have ended, successfully or not.
@@ -108,32 +108,32 @@ pub(crate) struct Storage {
     is_awaited: Mutex<bool>,
     wakes: Condvar,
     /// The number of threads that wait for memory for the values that they fetch.
-    waits_for_room: Mutex<usize>,
-    has_room: Condvar,
+    memory_waiters: Mutex<usize>,
+    memory_freed: Condvar,
 }
 
-impl Storage {
+impl Tiers {
     /// Creates the tier without cold values.
-    pub(crate) fn new(records: Records) -> Storage {
-        Storage {
+    pub(crate) fn new(records: Records) -> Tiers {
+        Tiers {
             records,
             queue: Mutex::default(),
             has_orders: Condvar::new(),
             holds_reads: AtomicBool::new(false),
-            counters: StorageCounters::default(),
+            counters: TierCounters::default(),
             resident: Resident::default(),
             is_stuck: AtomicBool::new(false),
             is_spent: AtomicBool::new(false),
             wishes: Mutex::default(),
             awaits_checkpoint: AtomicBool::new(false),
-            wants_checkpoint: AtomicBool::new(false),
+            needs_checkpoint: AtomicBool::new(false),
             is_checkpointing: AtomicBool::new(false),
             checkpoints: AtomicU64::new(0),
             checkpointed_ms: AtomicI64::new(unix_ms()),
             is_awaited: Mutex::default(),
             wakes: Condvar::new(),
-            waits_for_room: Mutex::default(),
-            has_room: Condvar::new(),
+            memory_waiters: Mutex::default(),
+            memory_freed: Condvar::new(),
         }
     }
 
@@ -153,7 +153,7 @@ impl Storage {
     }
 
     /// Records that a checkpoint has ended, after which values may be demotable.
-    pub(crate) fn note_checkpoint(&self) {
+    pub(crate) fn record_checkpoint(&self) {
         self.checkpointed_ms.store(unix_ms(), Ordering::Relaxed);
         self.checkpoints.fetch_add(1, Ordering::Relaxed);
         self.awaits_checkpoint.store(false, Ordering::Relaxed);
@@ -177,16 +177,16 @@ impl Storage {
 
     /// Waits until there is memory for further values, or none will be free soon. So values are fetched at most as fast
     /// as others are demoted.
-    fn wait_for_room(&self, server: &Server) {
+    fn wait_for_memory(&self, server: &Server) {
         if !is_above_limit(server) {
             return;
         }
-        let until = Instant::now() + ROOM_WAIT_MAX;
-        let mut waiting = self.waits_for_room.lock();
+        let until = Instant::now() + MEMORY_WAIT_MAX;
+        let mut waiting = self.memory_waiters.lock();
         *waiting += 1;
-        while is_above_limit(server) && self.makes_room() {
+        while is_above_limit(server) && self.frees_memory() {
             self.wake_demoter();
-            if self.has_room.wait_until(&mut waiting, until).timed_out() {
+            if self.memory_freed.wait_until(&mut waiting, until).timed_out() {
                 break;
             }
         }
@@ -194,15 +194,15 @@ impl Storage {
     }
 
     /// Waits after reading a value of this many bytes, if no memory can be freed before the next checkpoint.
-    fn pace_without_room(&self, server: &Server, bytes: usize) {
+    fn pace_without_memory(&self, server: &Server, bytes: usize) {
         if self.awaits_checkpoint.load(Ordering::Relaxed) && is_above_limit(server) {
             let nanoseconds = bytes as u64 * 1_000_000_000 / FULL_BYTES_PER_SECOND;
-            thread::park_timeout(Duration::from_nanos(nanoseconds).min(ROOM_WAIT_MAX));
+            thread::park_timeout(Duration::from_nanos(nanoseconds).min(MEMORY_WAIT_MAX));
         }
     }
 
     /// Returns whether waiting for memory is useful: values are being demoted, and not only after the next checkpoint.
-    fn makes_room(&self) -> bool {
+    fn frees_memory(&self) -> bool {
         self.can_demote() && !self.awaits_checkpoint.load(Ordering::Relaxed) && !self.is_spent()
     }
 
@@ -213,20 +213,20 @@ impl Storage {
 
     /// Waits until there is memory for loaded data, if values can be demoted. The caller holds no lock.
     pub(crate) fn wait_to_load(&self, server: &Server) {
-        while is_above_limit(server) && self.makes_room() && !server.is_stopping() {
-            self.wait_for_room(server);
+        while is_above_limit(server) && self.frees_memory() && !server.is_stopping() {
+            self.wait_for_memory(server);
         }
     }
 
     /// Wakes the threads that wait for memory to check again.
-    fn end_waiting_for_room(&self) {
-        if *self.waits_for_room.lock() > 0 {
-            self.has_room.notify_all();
+    fn wake_memory_waiters(&self) {
+        if *self.memory_waiters.lock() > 0 {
+            self.memory_freed.notify_all();
         }
     }
 
     /// Returns the tier of a server.
-    pub(crate) fn of(server: &Server) -> &Storage {
+    pub(crate) fn of(server: &Server) -> &Tiers {
         server.services.get()
     }
 }
@@ -238,5 +238,5 @@ fn used_bytes(server: &Server) -> usize {
 
 /// Returns whether the counted bytes exceed the headroom.
 fn is_above_limit(server: &Server) -> bool {
-    used_bytes(server) > server.room_bytes.load(Ordering::Relaxed)
+    used_bytes(server) > server.budget_bytes.load(Ordering::Relaxed)
 }

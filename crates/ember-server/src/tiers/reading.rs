@@ -9,11 +9,11 @@ use emberkv_core::call::{Attempt, AttemptResult, CommandResult, DataCommand};
 use emberkv_core::dispatch::{self, Access, Context};
 use emberkv_core::error::CommandError;
 use emberkv_core::keyspace::entry::EntryRef;
-use emberkv_core::keyspace::shard::cold_values::{Arrived, Fetched};
+use emberkv_core::keyspace::shard::cold_values::{FetchOutcome, Fetched};
 use emberkv_core::keyspace::shard::fetch_tickets::FetchOrder;
 use emberkv_core::types::limits::EncodingLimits;
 
-use super::{FETCH_TIMES, Storage, is_above_limit};
+use super::{FETCH_TIMES, Tiers, is_above_limit};
 use crate::server::Server;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::full_path::without_directories;
@@ -32,21 +32,21 @@ pub(crate) fn start(server: &'static Server, threads: usize) -> std::io::Result<
         let named = thread::Builder::new().name(format!("storage-{number}"));
         named.spawn(move || {
             let _guard = AbortOnPanic;
-            let storage = Storage::of(server);
+            let tiers = Tiers::of(server);
             let mut bytes = Vec::new();
             loop {
-                let (asked_at, order) = storage.next_order();
-                storage.wait_for_room(server);
-                storage.fetch(server, &order, &mut bytes);
-                storage.note_time(asked_at.elapsed());
-                storage.pace_without_room(server, bytes.len());
+                let (requested_at, order) = tiers.next_order();
+                tiers.wait_for_memory(server);
+                tiers.fetch(server, &order, &mut bytes);
+                tiers.count_fetch_time(requested_at.elapsed());
+                tiers.pace_without_memory(server, bytes.len());
             }
         })?;
     }
     Ok(())
 }
 
-impl Storage {
+impl Tiers {
     /// Queues reads.
     pub(crate) fn order(&self, orders: Vec<FetchOrder>) {
         if orders.is_empty() {
@@ -86,7 +86,7 @@ impl Storage {
         }
     }
 
-    fn note_time(&self, time: Duration) {
+    fn count_fetch_time(&self, time: Duration) {
         let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let part = us.max(1).next_power_of_two().trailing_zeros() as usize;
         self.counters.fetch_times[part.min(FETCH_TIMES - 1)].fetch_add(1, Ordering::Relaxed);
@@ -98,7 +98,7 @@ impl Storage {
         let fetched = self.read(order, &limits, bytes);
         let mut shard = server.keyspace.lock(order.hash.shard());
         match fetched {
-            Ok(fetched) => self.note_arrival(shard.arrive(order, fetched)),
+            Ok(fetched) => self.count_fetch(shard.store_fetched(order, fetched)),
             Err(reason) => shard.fail(order, &reason),
         }
         server.keyspace.publish_bytes(server.keyspace.release(order.hash.shard(), shard));
@@ -125,15 +125,15 @@ impl Storage {
                 Fetched::decode(kind, value, order.encoding_name, &limits).ok()
             })??;
             self.counters.fetched.fetch_add(1, Ordering::Relaxed);
-            self.note_time(begun.elapsed());
+            self.count_fetch_time(begun.elapsed());
             Some(fetched)
         }
     }
 
-    fn note_arrival(&self, arrived: Arrived) {
+    fn count_fetch(&self, arrived: FetchOutcome) {
         let counter = match arrived {
-            Arrived::InPlace => &self.counters.fetched,
-            Arrived::Unwanted => &self.counters.unwanted,
+            FetchOutcome::InPlace => &self.counters.fetched,
+            FetchOutcome::Unwanted => &self.counters.unwanted,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
@@ -165,20 +165,20 @@ impl Storage {
     ///
     /// # Errors
     /// A value cannot be read.
-    pub(crate) fn bring(&self, context: &mut Context<'_, '_>) -> CommandResult {
+    pub(crate) fn fetch_now(&self, context: &mut Context<'_, '_>) -> CommandResult {
         let limits = context.turn.settings.encoding;
         let mut bytes = Vec::new();
-        dispatch::bring_lacking(context, |order| {
+        dispatch::fetch_missing(context, |order| {
             self.counters.script_reads.fetch_add(1, Ordering::Relaxed);
             self.read(order, &limits, &mut bytes).map_err(CommandError::from)
         })
     }
 
-    /// Runs a call that cannot be run again later, using [`Storage::bring`] for its missing values.
+    /// Runs a call that cannot be run again later, using [`Tiers::fetch_now`] for its missing values.
     ///
     /// # Errors
     /// The handler's error, or a value cannot be read.
-    pub(crate) fn run_bringing(
+    pub(crate) fn run_fetching(
         &self,
         (command, access): (&DataCommand, Access),
         context: &mut Context<'_, '_>,
@@ -187,7 +187,7 @@ impl Storage {
     ) -> AttemptResult {
         loop {
             match dispatch::run(command, access, None, context, args, reply)? {
-                Attempt::Fetch => self.bring(context)?,
+                Attempt::Fetch => self.fetch_now(context)?,
                 attempt => return Ok(attempt),
             }
         }

@@ -6,12 +6,12 @@
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
-use ember_storage::segments::{self, LogFull, Room, SegmentNumber, Which, WriteFailed};
+use ember_storage::segments::{self, AppendSource, LogFull, SegmentNumber, Which, WriteFailed};
 use emberkv_core::keyspace::external::Location;
 use emberkv_core::keyspace::shard::cold_values::Encoded;
 use emberkv_core::rdb::Kind;
 
-use super::Storage;
+use super::Tiers;
 use crate::server::Server;
 
 /// Bytes of a segment that are scanned at a time: a quarter of a buffer.
@@ -31,7 +31,7 @@ struct Moving {
 /// See the module.
 pub(super) struct Reclaimer {
     server: &'static Server,
-    storage: &'static Storage,
+    tiers: &'static Tiers,
     moving: Option<Moving>,
     /// Segments whose records were moved; they are removed when they have no references.
     moved: HashSet<u32>,
@@ -39,28 +39,28 @@ pub(super) struct Reclaimer {
 
 impl Reclaimer {
     pub(super) fn new(server: &'static Server) -> Reclaimer {
-        Reclaimer { server, storage: Storage::of(server), moving: None, moved: HashSet::new() }
+        Reclaimer { server, tiers: Tiers::of(server), moving: None, moved: HashSet::new() }
     }
 
     /// Removes segments without references, and begins to move the records of the emptiest one if less than half of it
     /// is live, or less than nine tenths when the files take nine tenths of their limit.
-    pub(super) fn look(&mut self) {
-        let segments = self.storage.records.segments();
+    pub(super) fn update(&mut self) {
+        let segments = self.tiers.records.segments();
         let mut worst = None;
-        let limit = self.storage.records.statistics().map_or(u64::MAX, |statistics| statistics.limit_bytes);
+        let limit = self.tiers.records.statistics().map_or(u64::MAX, |statistics| statistics.limit_bytes);
         let stored: u64 = segments.iter().map(|segment| segment.stored_bytes).sum();
         let is_short = stored >= limit / 10 * 9;
         for segment in segments {
             if segment.is_open {
                 // While many values become garbage and few are appended, an open segment would keep much dead data.
                 if segment.stored_bytes >= SEALED_MIN_BYTES && segment.live_bytes < segment.stored_bytes / 2 {
-                    self.storage.records.seal();
+                    self.tiers.records.seal();
                 }
                 continue;
             }
             if segment.live_bytes == 0 {
                 self.moving.take_if(|moving| moving.number == segment.number);
-                self.storage.records.remove(segment.number);
+                self.tiers.records.remove(segment.number);
                 self.moved.remove(&segment.number.get());
                 continue;
             }
@@ -73,7 +73,7 @@ impl Reclaimer {
         }
         if self.moving.is_none()
             && let Some((_, number)) = worst
-            && let Some(records) = self.storage.records.of_segment(number)
+            && let Some(records) = self.tiers.records.of_segment(number)
         {
             self.moved.insert(number.get());
             self.moving = Some(Moving { number, records, is_complete: true });
@@ -84,11 +84,11 @@ impl Reclaimer {
     /// written.
     pub(super) fn step(&mut self) -> bool {
         let Some(mut moving) = self.moving.take() else { return false };
-        let mut looked_through = 0;
-        while looked_through < SLICE_BYTES {
+        let mut read_bytes = 0;
+        while read_bytes < SLICE_BYTES {
             match moving.records.next_record() {
                 Some(Ok((location, record))) => {
-                    looked_through += location.stored_bytes().unwrap_or(SLICE_BYTES);
+                    read_bytes += location.stored_bytes().unwrap_or(SLICE_BYTES);
                     match self.move_one(Location::from_bits(location.to_bits()), &record) {
                         Ok(is_done) => moving.is_complete &= is_done,
                         Err(error) => {
@@ -100,7 +100,7 @@ impl Reclaimer {
                 }
                 // Counted as the longest possible record, because the extent of the damage is unknown.
                 Some(Err(error)) => {
-                    looked_through += SLICE_BYTES;
+                    read_bytes += SLICE_BYTES;
                     tracing::warn!("a record that was to be moved is lost: {error}");
                 }
                 None => {
@@ -120,7 +120,7 @@ impl Reclaimer {
     /// # Errors
     /// Errors of writing buffers.
     fn move_one(&self, from: Location, record: &segments::Record<'_>) -> Result<bool, WriteFailed> {
-        let (storage, keyspace) = (self.storage, &self.server.keyspace);
+        let (tiers, keyspace) = (self.tiers, &self.server.keyspace);
         let hash = keyspace.hash(record.head.key);
         let name = record.head.database as usize;
         let mut data = keyspace.lock(hash.shard());
@@ -132,16 +132,16 @@ impl Reclaimer {
         keyspace.publish_bytes(keyspace.release(hash.shard(), data));
         let Some(kind) = Kind::from_byte(record.head.kind).filter(|_| is_live) else { return Ok(true) };
         let encoded = Encoded { database_name: name, key: record.head.key, kind, bytes: record.value };
-        let mut appended = storage.records.append(&encoded, Room::Moved);
+        let mut appended = tiers.records.append(&encoded, AppendSource::Moved);
         if let Err(LogFull::Buffers) = appended {
-            storage.records.write(Which::Full)?;
-            appended = storage.records.append(&encoded, Room::Moved);
+            tiers.records.write(Which::Full)?;
+            appended = tiers.records.append(&encoded, AppendSource::Moved);
         }
         let Ok(to) = appended else { return Ok(false) };
         let mut data = keyspace.lock(hash.shard());
         data.move_record(name, hash, record.head.key, from, to);
         keyspace.publish_bytes(keyspace.release(hash.shard(), data));
-        storage.counters.moved.fetch_add(1, Ordering::Relaxed);
+        tiers.counters.moved.fetch_add(1, Ordering::Relaxed);
         Ok(true)
     }
 }

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use ember_persistence::files::{DirectoryLock, LockError, OsDisk};
-use ember_storage::segments::{self, LogFull, LogOptions, RecordHead, Room, SegmentLog, Which, WriteFailed};
+use ember_storage::segments::{
+    self, AppendSource, LogFull, LogOptions, RecordHead, SegmentLog, Which, WriteFailed,
+};
 use ember_storage::stores::Store;
 use emberkv_core::keyspace::external::{Location, Record, live_bytes};
 use emberkv_core::keyspace::shard::cold_values::Encoded;
@@ -116,14 +118,14 @@ impl Records {
     }
 
     /// Appends a value to a buffer, without waiting for the disk.
-    pub(crate) fn append(&self, encoded: &Encoded<'_>, room: Room) -> Result<Record, LogFull> {
+    pub(crate) fn append(&self, encoded: &Encoded<'_>, source: AppendSource) -> Result<Record, LogFull> {
         let log = self.log().ok_or(LogFull::Limit)?;
         if encoded.bytes.len() > VALUE_BYTES_MAX {
             return Err(LogFull::TooLarge);
         }
         let database = u32::try_from(encoded.database_name).map_err(|_| LogFull::TooLarge)?;
         let head = RecordHead { database, kind: encoded.kind as u8, key: encoded.key };
-        let location = log.append(&head, encoded.bytes, room)?;
+        let location = log.append(&head, encoded.bytes, source)?;
         match location.stored_bytes() {
             Some(_) => Ok(Record::new(Location::from_bits(location.to_bits()))),
             // A key of many megabytes. The record has no references, so its segment is removed.

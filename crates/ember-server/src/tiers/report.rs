@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use emberkv_core::keyspace::SHARDS;
 
-use super::{FETCH_TIMES, Storage};
+use super::{FETCH_TIMES, Tiers};
 use crate::server::Server;
 
 /// The present state, and the counts since startup. All are zero where values cannot be cold.
@@ -27,7 +27,7 @@ pub(crate) struct Figures {
     pub(crate) buffered_bytes: u64,
     pub(crate) limit_bytes: u64,
     /// Resident bytes that `maxmemory` does not count, and the counted bytes above which values are demoted.
-    pub(crate) beside_bytes: u64,
+    pub(crate) uncounted_bytes: u64,
     pub(crate) goal_bytes: u64,
     pub(crate) reads_waiting: u64,
     /// Whether nothing can be demoted at present.
@@ -52,39 +52,39 @@ pub(crate) struct Figures {
 impl Figures {
     /// Collects the statistics of a server. O(shards).
     pub(crate) fn of(server: &Server) -> Figures {
-        let storage = Storage::of(server);
-        let (mut keys, mut away, mut away_bytes, mut pinned) = (0, 0, 0, 0);
+        let tiers = Tiers::of(server);
+        let (mut keys, mut cold, mut cold_bytes, mut pinned) = (0, 0, 0, 0);
         for shard in 0..SHARDS {
             let data = server.keyspace.lock(shard);
             keys += (0..data.databases_used()).map(|at| data.database(at).table().len()).sum::<usize>();
-            away += data.away();
-            away_bytes += data.away_bytes();
+            cold += data.cold_count();
+            cold_bytes += data.cold_bytes();
             pinned += data.pinned();
         }
-        let segments = storage.records.segments();
-        let log = storage.records.statistics().unwrap_or_default();
+        let segments = tiers.records.segments();
+        let log = tiers.records.statistics().unwrap_or_default();
         // Files that are being replaced are reported the next time.
-        let of_store = storage.store().and_then(|store| store.statistics().ok());
+        let of_store = tiers.store().and_then(|store| store.statistics().ok());
         let in_segments = || segments.iter().map(|segment| segment.stored_bytes).sum::<u64>();
         let stored_bytes = of_store.map_or_else(in_segments, |statistics| statistics.file_bytes);
-        let counters = &storage.counters;
+        let counters = &tiers.counters;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Figures {
-            is_on: storage.is_on(),
-            hot_keys: (keys - away) as u64,
-            cold_keys: away as u64,
+            is_on: tiers.is_on(),
+            hot_keys: (keys - cold) as u64,
+            cold_keys: cold as u64,
             hot_bytes: server.keyspace.used_bytes() as u64,
-            cold_bytes: away_bytes as u64,
+            cold_bytes: cold_bytes as u64,
             pinned_keys: pinned as u64,
             segments: segments.len() as u64,
             stored_bytes,
             live_bytes: segments.iter().map(|segment| segment.live_bytes).sum(),
             buffered_bytes: log.buffer_bytes,
             limit_bytes: log.limit_bytes,
-            beside_bytes: storage.resident.beside_bytes(),
-            goal_bytes: storage.resident.goal_bytes(),
-            reads_waiting: storage.waiting() as u64,
-            demotion_stuck: storage.is_on() && !storage.can_demote(),
+            uncounted_bytes: tiers.resident.uncounted_bytes(),
+            goal_bytes: tiers.resident.goal_bytes(),
+            reads_waiting: tiers.waiting() as u64,
+            demotion_stuck: tiers.is_on() && !tiers.can_demote(),
             demotions: count(&counters.demoted),
             free_drops: count(&counters.dropped),
             fetches: count(&counters.fetched),
@@ -116,7 +116,7 @@ impl Figures {
             ("live_bytes", self.live_bytes),
             ("buffered_bytes", self.buffered_bytes),
             ("limit_bytes", self.limit_bytes),
-            ("beside_bytes", self.beside_bytes),
+            ("beside_bytes", self.uncounted_bytes),
             ("goal_bytes", self.goal_bytes),
             ("reads_waiting", self.reads_waiting),
             ("demotion_stuck", u64::from(self.demotion_stuck)),

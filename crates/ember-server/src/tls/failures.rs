@@ -12,27 +12,28 @@ const LINE_INTERVAL_MS: i64 = 1000;
 #[derive(Debug)]
 pub(super) struct Failures {
     /// When the last line was written.
-    told_ms: AtomicI64,
+    logged_ms: AtomicI64,
     /// Unlogged failures since then.
-    untold: AtomicU64,
+    unlogged: AtomicU64,
 }
 
 impl Failures {
     pub(super) fn new() -> Failures {
-        Failures { told_ms: AtomicI64::new(i64::MIN), untold: AtomicU64::new(0) }
+        Failures { logged_ms: AtomicI64::new(i64::MIN), unlogged: AtomicU64::new(0) }
     }
 
     /// Returns how many failures before this one were not logged; `None` if this one is not logged either.
     pub(super) fn admit(&self, now_ms: i64) -> Option<u64> {
-        let told_ms = self.told_ms.load(Ordering::Relaxed);
-        let is_due = now_ms.saturating_sub(told_ms) >= LINE_INTERVAL_MS;
+        let logged_ms = self.logged_ms.load(Ordering::Relaxed);
+        let is_due = now_ms.saturating_sub(logged_ms) >= LINE_INTERVAL_MS;
         // Only one of two concurrent workers writes the line.
-        let is_ours =
-            || self.told_ms.compare_exchange(told_ms, now_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        let is_ours = || {
+            self.logged_ms.compare_exchange(logged_ms, now_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        };
         if is_due && is_ours() {
-            return Some(self.untold.swap(0, Ordering::Relaxed));
+            return Some(self.unlogged.swap(0, Ordering::Relaxed));
         }
-        self.untold.fetch_add(1, Ordering::Relaxed);
+        self.unlogged.fetch_add(1, Ordering::Relaxed);
         None
     }
 }

@@ -18,7 +18,7 @@ pub(super) struct FileStates(Vec<(PathBuf, Option<FileState>)>);
 
 impl FileStates {
     /// Reads the current states.
-    pub(super) fn look(config: &Config) -> FileStates {
+    pub(super) fn read(config: &Config) -> FileStates {
         let named = [&config.tls_cert_file, &config.tls_key_file, &config.tls_ca_cert_file];
         let named = named.into_iter().filter(|path| !path.is_empty()).map(PathBuf::from);
         let mut paths: Vec<PathBuf> = named.collect();

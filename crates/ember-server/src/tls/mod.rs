@@ -95,7 +95,7 @@ impl Tls {
     pub(crate) fn reload(&self, config: &Config) -> Result<(), String> {
         if config.tls_port != 0 {
             // Recorded before they are read: a change during the read then counts as new.
-            *self.tried.lock() = FileStates::look(config);
+            *self.tried.lock() = FileStates::read(config);
             *self.settings.lock() = Some(settings::load(config)?);
         }
         Ok(())
@@ -103,7 +103,7 @@ impl Tls {
 
     /// Whether the files have changed since they were last read.
     pub(crate) fn has_new_files(&self, config: &Config) -> bool {
-        config.tls_port != 0 && FileStates::look(config) != *self.tried.lock()
+        config.tls_port != 0 && FileStates::read(config) != *self.tried.lock()
     }
 
     /// Creates the stream of a new connection.

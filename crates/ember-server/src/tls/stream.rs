@@ -97,7 +97,7 @@ impl TlsStream {
     }
 
     /// Whether there are encrypted bytes to send.
-    pub(crate) fn wants_send(&self) -> bool {
+    pub(crate) fn has_unsent(&self) -> bool {
         self.session.wants_write()
     }
 
@@ -208,7 +208,7 @@ impl TlsStream {
     }
 
     /// Sends the close notification, if the socket accepts it.
-    pub(crate) fn say_goodbye(&mut self, socket: &OwnedFd) {
+    pub(crate) fn send_close_notify(&mut self, socket: &OwnedFd) {
         self.session.send_close_notify();
         let (_, _, sent) = self.send(socket);
         if let Err(error) = sent {

@@ -9,7 +9,7 @@ use emberkv_core::observers::WaiterSlot;
 use parking_lot::Mutex;
 
 use super::other_connections::OtherConnections;
-use super::{LISTENER_TOKEN, NOBODY, Worker};
+use super::{LISTENER_TOKEN, NO_TOKEN, Worker};
 use crate::acl::identity::Identity;
 use crate::clients::client::{Client, ClientView, Names, Peer};
 use crate::clients::connection::Connection;
@@ -91,7 +91,7 @@ impl Worker {
         if self.executor.take_new_config() {
             self.apply_config();
         }
-        other_connections!(self, NOBODY).try_accept(&mut self.executor, incoming)
+        other_connections!(self, NO_TOKEN).try_accept(&mut self.executor, incoming)
     }
 }
 
@@ -106,7 +106,7 @@ impl OtherConnections<'_> {
         let identity = Identity::unknown(&self.server.acl);
         let needs_password = !identity.user().needs_no_password();
         if listener::is_protected_from(&incoming.peer, config.protected_mode, needs_password) {
-            listener::turn_away(&incoming, listener::PROTECTED);
+            listener::refuse_client(&incoming, listener::PROTECTED);
             return None;
         }
         let tls = match incoming.is_tls.then(|| self.server.tls.accept()).transpose() {
@@ -127,7 +127,7 @@ impl OtherConnections<'_> {
                 Some(())
             }
             Err(Some(incoming)) => {
-                listener::turn_away(&incoming, listener::TOO_MANY);
+                listener::refuse_client(&incoming, listener::TOO_MANY);
                 None
             }
             Err(None) => None,

@@ -63,7 +63,7 @@ impl Worker {
     }
 
     /// Checks all connections with held replies again: they may wait for another number of replicas now.
-    pub(super) fn hold_anew(&mut self) {
+    pub(super) fn recheck_held(&mut self) {
         for token in self.barrier.held.iter_mut().flat_map(std::mem::take).map(|(_, token)| token) {
             if let Some(connection) = self.connections[token].as_deref_mut() {
                 connection.is_held = false;

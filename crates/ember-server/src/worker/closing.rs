@@ -51,8 +51,8 @@ impl Worker {
                 let peer = connection.client.view.peer.remote();
                 self.server.tls.log_failure(&peer, why, self.executor.turn.now_ms);
             }
-            connection.say_goodbye();
-            if self.server.is_stopping() && self.has_asked_for_shutdown(&connection) {
+            connection.send_close_notify();
+            if self.server.is_stopping() && self.has_requested_shutdown(&connection) {
                 match connection.duplicate_socket() {
                     Ok(socket) => self.server.keep_to_the_end(socket),
                     Err(error) => {
@@ -70,7 +70,7 @@ impl Worker {
     }
 
     /// Returns whether the last command of a connection is `SHUTDOWN`.
-    fn has_asked_for_shutdown(&self, connection: &Connection) -> bool {
+    fn has_requested_shutdown(&self, connection: &Connection) -> bool {
         let last = connection.client.view.command.load(Ordering::Relaxed);
         let last = (last as usize).checked_sub(1).and_then(|index| self.server.registry.all().get(index));
         last.is_some_and(|command| command.full_name == "shutdown")
@@ -91,7 +91,7 @@ impl Worker {
         if let (Some(why), Some(replica)) = (why, connection.client.replica.as_mut())
             && let Some(feed) = &mut replica.feed
         {
-            feed.note_end(why);
+            feed.record_end(why);
         }
         set_paused(self.server, &connection.client.view, false);
         self.leave_queries(connection, token);

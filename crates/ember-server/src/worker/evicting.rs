@@ -12,7 +12,7 @@ use crate::clients::ending::EndReason;
 const SEARCH_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The interval after a search that found too few clients to evict.
-const VAIN_SEARCH_INTERVAL: Duration = Duration::from_millis(100);
+const FAILED_SEARCH_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Worker {
     /// Evicts clients, on any worker, as long as their total exceeds the limit. O(workers) while it does not.
@@ -47,7 +47,7 @@ impl Worker {
         while total >= limit {
             let Some((bytes, view)) = views.pop() else {
                 tracing::warn!("clients use {total} bytes, and no remaining client may be evicted");
-                self.evicts_at = now + VAIN_SEARCH_INTERVAL;
+                self.evicts_at = now + FAILED_SEARCH_INTERVAL;
                 return;
             };
             total = total.saturating_sub(bytes);
@@ -62,7 +62,7 @@ impl Worker {
             if view.worker == self.executor.index {
                 self.end(view.token, EndReason::Evicted);
             } else {
-                self.server.look_at(view.worker, view.token, view.id);
+                self.server.check_connection(view.worker, view.token, view.id);
             }
         }
     }

@@ -19,7 +19,7 @@ use super::{Worker, connection_of, list};
 use crate::clients::connection::Connection;
 use crate::clients::mailbox::Message;
 use crate::clients::watchers::{
-    AwaitedFirst, EndedRun, Marked, News, Reception, State, Waited, Watcher, Watchers,
+    AwaitedFirst, EndedRun, Marked, Reception, State, Update, Waited, Watcher, Watchers,
 };
 use crate::executor::jobs::{Finished, Settled};
 use crate::live_queries::LiveQueries;
@@ -46,10 +46,10 @@ const LONG_TRIED_MAX: usize = 64;
 const PLACE_AWAITED: Duration = Duration::from_micros(500);
 
 /// The delay of queries that wait for states to be sent because all together use up their memory limit.
-const ROOM_AWAITED: Duration = Duration::from_millis(5);
+const MEMORY_RETRY_DELAY: Duration = Duration::from_millis(5);
 
 /// Connections that receive states in one turn.
-const TOLD_MAX: usize = 256;
+const RECEIVERS_PER_TURN: usize = 256;
 
 /// Watchers of closed connections that are removed in one turn.
 const LEFT_MAX: usize = 256;
@@ -66,7 +66,7 @@ pub(super) struct QueryWork {
     /// Queries to be evaluated.
     marked: FairQueue,
     /// When they are retried, if they wait for memory.
-    room_at: Option<Instant>,
+    memory_retry_at: Option<Instant>,
     /// Queries that are not to be evaluated before a time.
     delayed: BTreeMap<(Instant, usize), Marked>,
     /// Long queries that wait for others of their keys or for a thread, and when they are retried.
@@ -76,13 +76,13 @@ pub(super) struct QueryWork {
     running: HashMap<usize, Option<Marked>>,
     /// The newest states that are not in the replication stream yet, by the query's address, and when they are checked
     /// again.
-    unplaced: HashMap<usize, News>,
+    unplaced: HashMap<usize, Update>,
     placed_at: Option<Instant>,
     /// The state that is being sent.
-    telling: Option<Telling>,
+    delivery: Option<Delivery>,
     /// The newest state of each query that is to be sent, by the query's address, and the addresses, the oldest first.
-    untold: HashMap<usize, Arc<State>>,
-    untold_order: VecDeque<usize>,
+    unsent: HashMap<usize, Arc<State>>,
+    unsent_order: VecDeque<usize>,
     intervals: Intervals,
     /// Watchers of closed connections.
     left: Vec<(Receiver, Box<Watcher>)>,
@@ -123,12 +123,12 @@ impl Intervals {
 }
 
 /// A state, and how many receivers it was sent to.
-struct Telling {
+struct Delivery {
     state: Arc<State>,
     /// The receivers. Clients that begin to watch later have seen this state or a newer one, under the locks.
     receivers: Vec<Receiver>,
     /// How many of them it was sent to.
-    told: usize,
+    sent: usize,
     /// The state as last encoded.
     written: Option<Written>,
 }
@@ -136,20 +136,20 @@ struct Telling {
 impl QueryWork {
     /// Returns whether there is immediate work.
     pub(super) fn is_due(&self, server: &Server) -> bool {
-        let has_states = self.telling.is_some() || !self.untold_order.is_empty();
-        let runs = !self.marked.is_empty() && self.room_at.is_none() && !server.is_loading();
+        let has_states = self.delivery.is_some() || !self.unsent_order.is_empty();
+        let runs = !self.marked.is_empty() && self.memory_retry_at.is_none() && !server.is_loading();
         has_states || !self.left.is_empty() || runs
     }
 
     /// Returns when there is work next.
     pub(super) fn next_at(&self) -> Option<Instant> {
         let delayed = self.delayed.first_key_value().map(|(&(at, _), _)| at);
-        let times = [self.intervals.first(), self.placed_at, self.room_at, self.long_at];
+        let times = [self.intervals.first(), self.placed_at, self.memory_retry_at, self.long_at];
         delayed.into_iter().chain(times.into_iter().flatten()).min()
     }
 
     fn is_idle(&self) -> bool {
-        let has_states = self.telling.is_some() || !self.untold_order.is_empty();
+        let has_states = self.delivery.is_some() || !self.unsent_order.is_empty();
         let is_empty = self.marked.is_empty() && self.delayed.is_empty() && self.intervals.ends.is_empty();
         is_empty && !has_states && self.long.is_empty() && self.left.is_empty() && self.unplaced.is_empty()
     }
@@ -201,16 +201,21 @@ impl Worker {
         if self.queries.long_at.is_some_and(|at| at <= now) {
             self.queries.take_up_long(self.server, now);
         }
-        self.queries.room_at.take_if(|at| *at <= now);
-        if !self.queries.marked.is_empty() && self.queries.room_at.is_none() && !self.server.is_loading() {
+        self.queries.memory_retry_at.take_if(|at| *at <= now);
+        if !self.queries.marked.is_empty()
+            && self.queries.memory_retry_at.is_none()
+            && !self.server.is_loading()
+        {
             self.run_marked(now);
         }
         self.end_intervals(now);
         if self.queries.placed_at.is_some_and(|at| at <= now) {
             self.queries.placed_at = None;
-            std::mem::take(&mut self.queries.unplaced).into_values().for_each(|news| self.send_news(news));
+            std::mem::take(&mut self.queries.unplaced)
+                .into_values()
+                .for_each(|update| self.send_update(update));
         }
-        self.tell_some();
+        self.send_states();
         for _ in 0..LEFT_MAX {
             let Some((receiver, watcher)) = self.queries.left.pop() else { break };
             opening::leave(self.server, &mut self.executor.turn, receiver, &watcher);
@@ -227,7 +232,7 @@ impl Worker {
         // Queries that are marked meanwhile are evaluated in the next turn.
         for _ in 0..self.queries.marked.len() {
             if !LiveQueries::of(self.server).may_run(self.executor.config.watch_max_memory) {
-                self.queries.room_at = Some(now + ROOM_AWAITED);
+                self.queries.memory_retry_at = Some(now + MEMORY_RETRY_DELAY);
                 break;
             }
             let Some(marked) = self.queries.marked.pop() else { break };
@@ -245,12 +250,12 @@ impl Worker {
             }
             match renew(&mut self.executor, &marked) {
                 Renewed::Known => {}
-                Renewed::News(news) => states.push(news),
+                Renewed::Update(update) => states.push(update),
                 Renewed::Runs => _ = self.queries.running.insert(name, None),
                 Renewed::Waits(until) => self.queries.wait(marked, until),
             }
             let ended = Instant::now();
-            self.note_run(&query, ended - now, ended);
+            self.record_run(&query, ended - now, ended);
             now = ended;
             if now - begun >= EVALUATION_SLICE {
                 break;
@@ -259,11 +264,11 @@ impl Worker {
         self.executor.deliver(&mut Guards::None, None);
         self.server.gate.leave(self.executor.index);
         self.executor.publish();
-        states.into_iter().for_each(|news| self.send_news(news));
+        states.into_iter().for_each(|update| self.send_update(update));
     }
 
     /// Counts the time of an evaluation, and delays the next one of its query.
-    fn note_run(&self, query: &LiveQuery, took: Duration, ended: Instant) {
+    fn record_run(&self, query: &LiveQuery, took: Duration, ended: Instant) {
         self.executor.stats.query_nanoseconds.add(took.as_nanos() as u64);
         if took >= DELAYING_RUN {
             let until = ended + took * DELAY_FACTOR - self.server.started;
@@ -273,7 +278,7 @@ impl Worker {
 
     /// Sends a state to the workers with watchers, with its position in the replication stream; if it has none yet, it
     /// is sent later.
-    fn send_news(&mut self, (mut state, workers): News) {
+    fn send_update(&mut self, (mut state, workers): Update) {
         state.position = match Primary::of(self.server).standing(self.server, state.record) {
             Standing::Nowhere => None,
             Standing::At(position) => Some(position),
@@ -298,11 +303,11 @@ impl Worker {
     /// Accepts the results of job threads, and queues those queries that were marked meanwhile.
     pub(super) fn end_evaluations(&mut self) {
         let now = Instant::now();
-        for EndedRun { query, took, news } in std::mem::take(&mut self.executor.ended_runs) {
-            self.note_run(&query, took, now);
+        for EndedRun { query, took, update } in std::mem::take(&mut self.executor.ended_runs) {
+            self.record_run(&query, took, now);
             let next = self.queries.running.remove(&Arc::as_ptr(&query).addr());
             self.queries.marked.extend(next.flatten());
-            news.into_iter().for_each(|news| self.send_news(news));
+            update.into_iter().for_each(|update| self.send_update(update));
         }
         if !self.queries.long.is_empty() {
             self.queries.long_at = Some(now);
@@ -311,51 +316,57 @@ impl Worker {
 
     /// Adds a state to be sent to this worker's connections, replacing an older one of the same query.
     pub(super) fn accept_state(&mut self, state: Arc<State>) {
-        let QueryWork { untold, untold_order, .. } = &mut self.queries;
-        match untold.entry(Arc::as_ptr(&state.query).addr()) {
+        let QueryWork { unsent, unsent_order, .. } = &mut self.queries;
+        match unsent.entry(Arc::as_ptr(&state.query).addr()) {
             Entry::Occupied(mut entry) if entry.get().sequence < state.sequence => _ = entry.insert(state),
             Entry::Occupied(_) => {}
             Entry::Vacant(entry) => {
-                untold_order.push_back(*entry.key());
+                unsent_order.push_back(*entry.key());
                 entry.insert(state);
             }
         }
     }
 
     /// Sends states to connections, a slice at a time.
-    fn tell_some(&mut self) {
-        let mut left = TOLD_MAX;
+    fn send_states(&mut self) {
+        let mut left = RECEIVERS_PER_TURN;
         while left > 0
-            && let Some(mut telling) = self.next_telling()
+            && let Some(mut delivery) = self.next_delivery()
         {
-            let Telling { state, receivers, told, written } = &mut telling;
-            let until = receivers.len().min(*told + left);
+            let Delivery { state, receivers, sent, written } = &mut delivery;
+            let until = receivers.len().min(*sent + left);
             let now = Instant::now();
-            for &receiver in &receivers[*told..until] {
-                self.tell(state, receiver, now, written);
+            for &receiver in &receivers[*sent..until] {
+                self.send_to(state, receiver, now, written);
             }
-            left -= until - *told;
-            *told = until;
+            left -= until - *sent;
+            *sent = until;
             if until < receivers.len() {
-                self.queries.telling = Some(telling);
+                self.queries.delivery = Some(delivery);
             }
         }
     }
 
     /// Returns the state that is being sent, or the next one.
-    fn next_telling(&mut self) -> Option<Telling> {
-        if let Some(telling) = self.queries.telling.take() {
-            return Some(telling);
+    fn next_delivery(&mut self) -> Option<Delivery> {
+        if let Some(delivery) = self.queries.delivery.take() {
+            return Some(delivery);
         }
-        let query = self.queries.untold_order.pop_front()?;
-        let state = self.queries.untold.remove(&query)?;
+        let query = self.queries.unsent_order.pop_front()?;
+        let state = self.queries.unsent.remove(&query)?;
         let worker = self.executor.index;
         let receivers = state.query.with_audience(|audience| audience.receivers_of(worker).collect());
-        Some(Telling { state, receivers, told: 0, written: None })
+        Some(Delivery { state, receivers, sent: 0, written: None })
     }
 
     /// Passes a state to one connection, which receives it now or later; `written` is the state as last encoded.
-    fn tell(&mut self, state: &Arc<State>, receiver: Receiver, now: Instant, written: &mut Option<Written>) {
+    fn send_to(
+        &mut self,
+        state: &Arc<State>,
+        receiver: Receiver,
+        now: Instant,
+        written: &mut Option<Written>,
+    ) {
         let Receiver { token, client_id, number } = receiver;
         let token = token as usize;
         let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
@@ -422,7 +433,7 @@ impl Worker {
             connection.begin_closing();
             return;
         }
-        let refused = opening::look_at_rights(self.server, client, number);
+        let refused = opening::check_rights(self.server, client, number);
         let Some(watchers) = client.subscriptions.as_mut().map(|all| &mut all.queries) else { return };
         let Some(watcher) = watchers.get_mut(number) else { return };
         let is_new = watcher.is_new();
@@ -436,7 +447,7 @@ impl Worker {
             return;
         }
         let form = watcher.form();
-        let grown = watchers.edit(number, |watcher| watcher.note_sent(state, now));
+        let grown = watchers.edit(number, |watcher| watcher.record_sent(state, now));
         LiveQueries::of(self.server).count_growth(grown.unwrap_or(0));
         let protocol = connection.output.protocol();
         written.take_if(|written| !written.is_for(number, &form, protocol));
@@ -469,7 +480,7 @@ impl Worker {
             Ok(()) => {
                 let watcher = watchers_of(connection).and_then(|watchers| watchers.get_mut(number));
                 let Some(watcher) = watcher else { return };
-                LiveQueries::of(self.server).count_growth(watcher.note_sent(state, Instant::now()));
+                LiveQueries::of(self.server).count_growth(watcher.record_sent(state, Instant::now()));
                 let since = first.since.as_ref().filter(|(_, hash)| *hash == state.hash);
                 let given = since.map(|(text, _)| &**text);
                 writing::write_first(self.server, number, &watcher.form(), state, given, &mut reply);
@@ -493,7 +504,7 @@ impl Worker {
             let Some(connection) = connection_of(&mut self.connections, token, client_id) else { continue };
             let waited = watchers_of(connection).and_then(|watchers| watchers.take_waiting(number));
             let Some(waited) = waited else { continue };
-            self.tell_waited(waited, Receiver { token: token as u32, client_id, number });
+            self.send_waited(waited, Receiver { token: token as u32, client_id, number });
         }
     }
 
@@ -508,20 +519,20 @@ impl Worker {
             let Some(watchers) = watchers_of(connection) else { break };
             let Some((number, waited)) = watchers.next_waiting() else { break };
             has_written |= matches!(waited, Waited::State(_));
-            self.tell_waited(waited, Receiver { token: token as u32, client_id, number });
+            self.send_waited(waited, Receiver { token: token as u32, client_id, number });
         }
         has_written
     }
 
     /// Sends a waiting state to one connection, or has its query evaluated again if the state was discarded.
-    fn tell_waited(&mut self, waited: Waited, receiver: Receiver) {
+    fn send_waited(&mut self, waited: Waited, receiver: Receiver) {
         match waited {
-            Waited::State(state) => self.tell(&state, receiver, Instant::now(), &mut None),
+            Waited::State(state) => self.send_to(&state, receiver, Instant::now(), &mut None),
             Waited::Missed(query) => {
                 // The next state is sent to all watchers, whatever they have.
                 query.with_audience(|audience| audience.set_known(None));
                 if query.mark() {
-                    self.executor.send_home(query);
+                    self.executor.send_to_owner(query);
                 }
             }
         }
@@ -560,13 +571,13 @@ mod tests {
             .collect();
         assert_eq!(due, (0..10).collect::<Vec<_>>(), "who waits is still told");
         // If all of them wait, the checks cost no more than a fraction of what was added since.
-        let mut looks = 0;
+        let mut checks = 0;
         for number in 0..100_000 {
             intervals.insert(end(number), |_| {
-                looks += 1;
+                checks += 1;
                 true
             });
         }
-        assert!(looks <= 200_000, "{looks}");
+        assert!(checks <= 200_000, "{checks}");
     }
 }

@@ -33,7 +33,7 @@ impl Worker {
                     let bytes = push.message_bytes(&receivers);
                     self.server.workers[self.executor.index].push_bytes.fetch_sub(bytes, Ordering::Relaxed);
                 }
-                Message::Look(token, client_id) => self.look(token, client_id),
+                Message::Check(token, client_id) => self.check_connection(token, client_id),
                 Message::Served(token, client_id, reply, record) => {
                     self.end_waiting(token, client_id, Ending::Served(reply, record))
                 }
@@ -43,7 +43,7 @@ impl Worker {
                 Message::Unblock(token, client_id, true) => {
                     self.end_waiting(token, client_id, Ending::WithError)
                 }
-                Message::Arrived(awaiting, failure) => self.go_on(awaiting, failure),
+                Message::Arrived(awaiting, failure) => self.resume_fetched(awaiting, failure),
                 Message::Evaluate(marked) => self.queries.mark(marked),
                 Message::State(state) => self.accept_state(state),
                 Message::Feed => self.feeds_at = self.feeds_at.or(Some(self.fed_at + FEED_INTERVAL)),
@@ -92,7 +92,7 @@ impl Worker {
         }
     }
 
-    pub(super) fn look(&mut self, token: usize, client_id: u64) {
+    pub(super) fn check_connection(&mut self, token: usize, client_id: u64) {
         let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
         let reason = connection.client.view.end_reason();
         if let Some(reason) = reason.filter(|reason| reason.is_immediate()) {

@@ -70,7 +70,7 @@ use other_connections::OtherConnections;
 const LISTENER_TOKEN: usize = usize::MAX / 2;
 
 /// The token of no connection.
-const NOBODY: usize = usize::MAX;
+const NO_TOKEN: usize = usize::MAX;
 
 /// The thread's state.
 pub(crate) struct Worker {
@@ -129,7 +129,7 @@ pub(crate) struct Worker {
     /// The number of the last defragmentation walk for which the allocator's cache was flushed.
     flushed_for: u64,
     /// When worker 0 checks the TLS files next.
-    looks_at_tls_at: Instant,
+    checks_tls_at: Instant,
     /// The work for live queries.
     queries: QueryWork,
     /// The options of a shutdown that a signal has requested and that has not begun.
@@ -190,7 +190,7 @@ impl Worker {
             announced: Announced::default(),
             announces_at: Instant::now(),
             flushed_for: 0,
-            looks_at_tls_at: Instant::now(),
+            checks_tls_at: Instant::now(),
             queries: QueryWork::default(),
             ending: None,
             stop_at: None,
@@ -253,7 +253,7 @@ impl Worker {
             self.driver.set_alarm(after);
             self.is_alarm_set = true;
         }
-        other_connections!(self, NOBODY).look_around(timeout);
+        other_connections!(self, NO_TOKEN).collect_events(timeout);
         mailbox.wake_up();
         self.count_time(now, timeout);
         self.executor.has_queries = self.live.queries() > 0;
@@ -307,7 +307,7 @@ impl Worker {
         self.absorbed_max = connection::absorbed_max(config.client_query_buffer_limit);
         SnapshotState::of(self.server).background.refuse_writes(self.server, config);
         good_replicas::refuse_writes(self.server, config);
-        self.hold_anew();
+        self.recheck_held();
     }
 }
 
@@ -327,8 +327,12 @@ fn list(ready: &mut Vec<usize>, connection: &mut Connection, token: usize) {
     }
 }
 
-fn note_readiness(connections: &mut [Option<Box<Connection>>], ready: &mut Vec<usize>, readiness: Readiness) {
+fn record_readiness(
+    connections: &mut [Option<Box<Connection>>],
+    ready: &mut Vec<usize>,
+    readiness: Readiness,
+) {
     let Some(Some(connection)) = connections.get_mut(readiness.token) else { return };
-    connection.note(&readiness);
+    connection.record_readiness(&readiness);
     list(ready, connection, readiness.token);
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use ember_protocol::Batch;
 
 use super::barrier::replicas_for;
-use super::{LISTENER_TOKEN, connection_of, list, note_readiness};
+use super::{LISTENER_TOKEN, connection_of, list, record_readiness};
 use crate::clients::assembly::Forwarded;
 use crate::clients::connection::{Connection, Fill, RequestLimits};
 use crate::clients::listener::{Accepted, Incoming, Listener};
@@ -44,7 +44,7 @@ pub(crate) struct OtherConnections<'w> {
 
 impl Attend for OtherConnections<'_> {
     fn attend(&mut self, executor: &mut Executor) {
-        self.look_around(Duration::ZERO);
+        self.collect_events(Duration::ZERO);
         self.handle_messages(executor);
         self.accept_waiting(executor);
         let mut scratch = Vec::new();
@@ -71,7 +71,7 @@ impl Attend for OtherConnections<'_> {
 
 impl OtherConnections<'_> {
     /// Waits for events for at most `timeout`, and records them.
-    pub(super) fn look_around(&mut self, timeout: Duration) {
+    pub(super) fn collect_events(&mut self, timeout: Duration) {
         let OtherConnections { driver, connections, ready, is_accepting, token, missed, .. } = self;
         let waited = driver.wait(timeout, |readiness| {
             if readiness.token == LISTENER_TOKEN {
@@ -79,7 +79,7 @@ impl OtherConnections<'_> {
             } else if readiness.token == *token {
                 missed.push(readiness);
             } else {
-                note_readiness(connections, ready, readiness);
+                record_readiness(connections, ready, readiness);
             }
         });
         if let Err(error) = waited {
@@ -158,7 +158,7 @@ fn serve(
         let status = connection.next_batch(&mut input, &mut batch, limits);
         if !batch.is_empty() {
             let (client, output) = (&mut connection.client, &mut connection.output);
-            let progress = executor.run_beside_script(client, &batch, &input, 0, output);
+            let progress = executor.run_during_script(client, &batch, &input, 0, output);
             client.view.commands.add(batch.len() as u64);
             if let Progress::Close = progress {
                 connection.begin_closing();

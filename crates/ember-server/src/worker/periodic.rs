@@ -47,7 +47,7 @@ impl Worker {
         }
         self.server.end_push_delay();
         self.server.forget_turns();
-        self.server.scripting.forget_if_asked();
+        self.server.scripting.forget_if_requested();
         self.resume_paused();
         self.settle_jobs();
         self.is_accepting |= std::mem::take(&mut self.accepts_at_tick);
@@ -56,17 +56,17 @@ impl Worker {
     fn work_periodically(&mut self) {
         if !self.server.is_loading() {
             self.observed("expire-cycle", Worker::expire);
-            self.observed("eviction-cycle", |worker| worker.executor.make_room_idly());
+            self.observed("eviction-cycle", |worker| worker.executor.free_memory_in_background());
         }
         slow_disk::watch(self.server, &self.executor.config);
         self.check_timeouts();
         self.list_replicas();
-        defragmentation::flush_if_asked(self.server, &mut self.flushed_for);
+        defragmentation::flush_after_walk(self.server, &mut self.flushed_for);
         if self.executor.index == 0 {
             self.sample();
-            self.look_at_tls_files();
+            self.check_tls_files();
             Migrations::of(self.server).close_unused();
-            defragmentation::begin_if_wanted(self.server, &self.executor.config);
+            defragmentation::start_if_enabled(self.server, &self.executor.config);
         }
         if self.executor.index == 0 && !self.server.is_loading() {
             self.observed("tracking-table-limit", |worker| worker.executor.limit_tracked());
@@ -129,13 +129,13 @@ impl Worker {
     /// Samples what INFO reports over time: counters for rates, memory for its peak.
     pub(super) fn sample(&self) {
         let server = self.server;
-        memory_report::note_peak(server, heap::allocator().allocated);
+        memory_report::update_peak(server, heap::allocator().allocated);
         let maxmemory = self.executor.config.maxmemory;
         let keyspace = &server.keyspace;
         let held_back = keyspace.held_back().bytes() as u64;
         let used = keyspace.used_bytes() as u64 + held_back + server.client_memory();
         let is_over = maxmemory != 0 && used > maxmemory;
-        server.over_limit.look(self.executor.turn.now_ms, is_over);
+        server.over_limit.record(self.executor.turn.now_ms, is_over);
         server.rates.sample(Instant::now(), || Totals {
             commands: server.sum(|stats| &stats.commands),
             input_bytes: server.input_bytes(),
@@ -171,9 +171,9 @@ impl Worker {
         let from = shards.start + self.expire_turn * EXPIRE_STRIDE % shards.len();
         let mut left = EXPIRE_BUDGET * self.executor.config.active_expire_effort;
         for range in [from..shards.end, shards.start..from] {
-            let (expired, looked) = self.server.keyspace.expire_due(range, &mut self.executor.turn, left);
+            let (expired, examined) = self.server.keyspace.expire_due(range, &mut self.executor.turn, left);
             self.executor.stats.expired.add(expired as u64);
-            left -= looked;
+            left -= examined;
             if left == 0 {
                 return false;
             }

@@ -9,7 +9,7 @@ use super::accepting::Socket;
 use super::other_connections::OtherConnections;
 use super::serving::lend_buffer;
 use super::waits::Ending;
-use super::{NOBODY, Worker, connection_of, list};
+use super::{NO_TOKEN, Worker, connection_of, list};
 use crate::acl::identity::Identity;
 use crate::aof::rewriting;
 use crate::clients::listener;
@@ -28,7 +28,7 @@ impl Worker {
             PrimaryOrder::Empty { change, done } => self.empty(change, done),
             PrimaryOrder::BeginAof => self.begin_aof(),
             PrimaryOrder::Demote => self.demote(),
-            PrimaryOrder::LookAtReplicas => self.observed("replication", |worker| {
+            PrimaryOrder::CheckReplicas => self.observed("replication", |worker| {
                 failover::work(&mut worker.executor);
                 shutdown::work(&mut worker.executor);
             }),
@@ -54,7 +54,7 @@ impl Worker {
         let identity = Identity::unknown(&self.server.acl);
         let socket = Socket { socket, tls, peer };
         let opened =
-            other_connections!(self, NOBODY).open(&mut self.executor, socket, identity, usize::MAX, true);
+            other_connections!(self, NO_TOKEN).open(&mut self.executor, socket, identity, usize::MAX, true);
         let mut connection = opened.ok()?;
         let client = &mut connection.client;
         (client.is_authenticated, client.is_unrestricted) = (true, true);
@@ -63,8 +63,8 @@ impl Worker {
         client.view.no_evict.store(true, std::sync::atomic::Ordering::Relaxed);
         client.primary = Some(stream);
         let (token, id) = (client.view.token, client.view.id);
-        link.note_read(input.len(), self.executor.turn.now_ms);
-        link.note_address(self.executor.index, token, id);
+        link.record_read(input.len(), self.executor.turn.now_ms);
+        link.record_address(self.executor.index, token, id);
         connection.has_unparsed = !input.is_empty();
         connection.input = input;
         connection.readable = true;

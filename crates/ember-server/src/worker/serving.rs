@@ -66,25 +66,25 @@ impl Worker {
     fn serve(&mut self, token: usize, is_last: bool) {
         let Some(connection) = self.connections[token].as_deref_mut() else { return };
         connection.is_listed = false;
-        let goes_on = if connection.is_handshaking() {
+        let continues = if connection.is_handshaking() {
             if self.handshake_time >= HANDSHAKE_SLICE {
                 list(&mut self.ready, connection, token);
                 return;
             }
             let begun = Instant::now();
-            let goes_on = self.advance(token);
+            let continues = self.advance(token);
             self.handshake_time += begun.elapsed();
-            goes_on
+            continues
         } else {
             self.advance(token)
         };
-        if goes_on && !is_last && self.may_send_later(token) {
+        if continues && !is_last && self.may_send_later(token) {
             if self.unsent.is_empty() {
                 self.unsent_since = Instant::now();
             }
             self.unsent.push(token);
         } else {
-            self.settle(token, goes_on);
+            self.settle(token, continues);
         }
     }
 
@@ -100,18 +100,18 @@ impl Worker {
         subscriptions.is_some_and(|subscriptions| subscriptions.queries.has_waiting())
     }
 
-    /// Ends a connection's part of the turn: sends its replies, and decides what happens next. `goes_on` is false when
-    /// it is broken.
-    fn settle(&mut self, token: usize, goes_on: bool) {
-        let mut goes_on = goes_on && self.flush(token) && self.feed(token);
-        while goes_on && self.has_waiting_states(token) && self.write_waiting(token) {
-            goes_on = self.flush(token);
+    /// Ends a connection's part of the turn: sends its replies, and decides what happens next. `continues` is false
+    /// when it is broken.
+    fn settle(&mut self, token: usize, continues: bool) {
+        let mut continues = continues && self.flush(token) && self.feed(token);
+        while continues && self.has_waiting_states(token) && self.write_waiting(token) {
+            continues = self.flush(token);
         }
         let Some(connection) = self.connections[token].as_deref_mut() else { return };
         if connection.is_closing() && connection.unsent_bytes() == 0 {
             connection.discard_unread(&mut self.scratch);
         }
-        if !goes_on || connection.is_over() {
+        if !continues || connection.is_over() {
             self.close(token);
             return;
         }
@@ -199,7 +199,7 @@ impl Worker {
             self.executor.stats.input_bytes.add(count as u64);
             connection.client.view.input_bytes.add(count as u64);
             if let Some(primary) = &connection.client.primary {
-                primary.link.note_read(count, self.executor.turn.now_ms);
+                primary.link.record_read(count, self.executor.turn.now_ms);
                 self.executor.stats.replication_input_bytes.add(count as u64);
             }
         }
@@ -248,17 +248,17 @@ impl Worker {
         start: usize,
     ) {
         let (client, output) = (&mut connection.client, &mut connection.output);
-        let mut bystanders = other_connections!(self, token);
-        let progress = attendance::beside(&mut bystanders, || {
+        let mut others = other_connections!(self, token);
+        let progress = attendance::with_others(&mut others, || {
             self.executor.run(token, client, batch, input, start, output)
         });
-        bystanders.missed.iter().for_each(|readiness| connection.note(readiness));
+        others.missed.iter().for_each(|readiness| connection.record_readiness(readiness));
         // Before the replies are sent: what the client knows to be released must not count any more.
-        self.executor.count_left_behind(&connection.client);
-        self.executor.note_records(connection);
+        self.executor.count_client_state(&connection.client);
+        self.executor.record_last_changes(connection);
         let (deadlines, barrier) = (&mut self.deadlines, &mut self.barrier);
         let Some((next, is_paused)) =
-            note_progress(self.server, progress, connection, start..batch.len(), deadlines, barrier, token)
+            apply_progress(self.server, progress, connection, start..batch.len(), deadlines, barrier, token)
         else {
             return;
         };
@@ -324,7 +324,7 @@ impl Worker {
                 Ok(()) => {}
                 Err(Over::Served) => return false,
                 Err(Over::Lost(reason)) => {
-                    feed.note_end(reason);
+                    feed.record_end(reason);
                     return false;
                 }
             }
@@ -428,7 +428,7 @@ pub(super) fn set_paused(server: &Server, view: &ClientView, is_paused: bool) {
 }
 
 /// Records how the commands of a batch ended; returns where it continues, and whether after a pause, if it must wait.
-fn note_progress(
+fn apply_progress(
     server: &Server,
     progress: Progress,
     connection: &mut Connection,

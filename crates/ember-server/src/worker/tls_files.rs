@@ -12,27 +12,27 @@ use crate::server::Server;
 use crate::system::abort_on_panic::AbortOnPanic;
 
 /// Whether the thread runs.
-static IS_LOOKING: AtomicBool = AtomicBool::new(false);
+static IS_CHECKING: AtomicBool = AtomicBool::new(false);
 
 impl Worker {
     /// Starts a check of the files, if one is due.
-    pub(super) fn look_at_tls_files(&mut self) {
+    pub(super) fn check_tls_files(&mut self) {
         let interval = Duration::from_secs(u64::from(self.executor.config.tls_auto_reload_interval));
-        if interval.is_zero() || Instant::now() < self.looks_at_tls_at {
+        if interval.is_zero() || Instant::now() < self.checks_tls_at {
             return;
         }
-        self.looks_at_tls_at = Instant::now() + interval;
-        if IS_LOOKING.swap(true, Ordering::Relaxed) {
+        self.checks_tls_at = Instant::now() + interval;
+        if IS_CHECKING.swap(true, Ordering::Relaxed) {
             return;
         }
         let server = self.server;
         let spawned = thread::Builder::new().name("tls-files".to_owned()).spawn(move || {
             let _guard = AbortOnPanic;
             reload_if_changed(server);
-            IS_LOOKING.store(false, Ordering::Relaxed);
+            IS_CHECKING.store(false, Ordering::Relaxed);
         });
         if let Err(error) = spawned {
-            IS_LOOKING.store(false, Ordering::Relaxed);
+            IS_CHECKING.store(false, Ordering::Relaxed);
             tracing::warn!("tls-auto-reload-interval: cannot start a thread: {error}");
         }
     }

@@ -54,7 +54,7 @@ impl Worker {
         };
         let is_served = matches!(ending, Ending::Served(..));
         if let Ending::Served(_, record) = ending {
-            connection.note_record(record);
+            connection.advance_record(record);
         }
         // A call that was run again for a key, or by a job, was counted there; WAIT was not.
         let spec = self.server.registry.get(blocked.waiter.command).spec;
@@ -75,7 +75,7 @@ impl Worker {
     }
 
     /// Continues the connection or commands that have waited for cold values.
-    pub(super) fn go_on(&mut self, awaiting: Awaiting, failure: Option<Box<str>>) {
+    pub(super) fn resume_fetched(&mut self, awaiting: Awaiting, failure: Option<Box<str>>) {
         match awaiting {
             Awaiting::Connection(token, client_id) => {
                 if connection_of(&mut self.connections, token, client_id).is_some() {

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use ember_testkit::{Random, RawClient, Server, VALUES_AWAY, Value};
+use ember_testkit::{DEMOTION_TARGETS, Random, RawClient, Server, Value};
 
 use crate::batch::{Batch, ask, words};
 use crate::book::{Bag, Book, items};
@@ -118,7 +118,7 @@ fn nothing_is_lost_or_duplicated_in_fjall() {
 }
 
 fn stress_cold_values(concurrent: &str, place: &str) {
-    let (_, arguments) = VALUES_AWAY.iter().find(|(name, _)| *name == place).unwrap();
+    let (_, arguments) = DEMOTION_TARGETS.iter().find(|(name, _)| *name == place).unwrap();
     stress(concurrent, arguments);
 }
 

@@ -68,8 +68,8 @@ fn rows() -> Vec<Row> {
 /// Where the values are that a call needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Residency {
-    Here,
-    Away,
+    Resident,
+    Cold,
     InFlight,
 }
 
@@ -77,7 +77,7 @@ enum Residency {
 struct Run {
     reply: Vec<u8>,
     /// How many values were cold.
-    away: usize,
+    cold: usize,
     /// Whether the call has waited for a read that another client had requested.
     has_waited: bool,
 }
@@ -90,25 +90,25 @@ fn run(server: &Server, protocol: &str, row: &Row, residency: Residency) -> Run 
     for line in &row.given {
         client.command(&split_arguments(line).unwrap());
     }
-    let mut away = Vec::new();
-    if residency != Residency::Here && !row.given.is_empty() {
+    let mut cold = Vec::new();
+    if residency != Residency::Resident && !row.given.is_empty() {
         save(&mut other);
         for key in texts(&other.command(&["KEYS", "*"])) {
             if !other.command(&["DEBUG", "TIER", "DEMOTE", &key]).is_error() {
-                away.push(key);
+                cold.push(key);
             }
         }
     }
     let call = split_arguments(&row.call).unwrap();
-    if residency != Residency::InFlight || away.is_empty() {
+    if residency != Residency::InFlight || cold.is_empty() {
         client.send_command(&call).unwrap();
-        return Run { reply: client.read_raw().unwrap(), away: away.len(), has_waited: false };
+        return Run { reply: client.read_raw().unwrap(), cold: cold.len(), has_waited: false };
     }
     let mut reader = server.client();
     other.command(&["DEBUG", "TIER-HOLD-READS", "1"]);
-    let dumps: Vec<u8> = away.iter().flat_map(|key| ember_testkit::encode(&["DUMP", key])).collect();
+    let dumps: Vec<u8> = cold.iter().flat_map(|key| ember_testkit::encode(&["DUMP", key])).collect();
     reader.send(&dumps).unwrap();
-    let reads = away.len() as u64;
+    let reads = cold.len() as u64;
     wait_until("the values are requested", || figure(&mut other, "reads_waiting") == reads);
     let joined = figure(&mut other, "fetches_joined");
     client.send_command(&call).unwrap();
@@ -121,8 +121,8 @@ fn run(server: &Server, protocol: &str, row: &Row, residency: Residency) -> Run 
     assert!(!has_waited || !has_reply(&mut client), "{} has not waited for the value", row.call);
     other.command(&["DEBUG", "TIER-HOLD-READS", "0"]);
     let reply = client.read_raw().unwrap();
-    away.iter().for_each(|_| _ = reader.read_value().unwrap());
-    Run { reply, away: away.len(), has_waited }
+    cold.iter().for_each(|_| _ = reader.read_value().unwrap());
+    Run { reply, cold: cold.len(), has_waited }
 }
 
 /// Whether a reply has begun to arrive.
@@ -209,16 +209,16 @@ fn compare_in_store(store: &str, first: usize) {
 /// Runs rows in a protocol with values resident, cold and being read.
 fn compare(server: &Server, chosen: &[(&str, Vec<Row>)]) {
     let mut differences = String::new();
-    let (mut away, mut runs) = (0, 0);
+    let (mut cold, mut runs) = (0, 0);
     let mut waiting = BTreeSet::new();
     for (protocol, rows) in chosen {
         for row in rows {
-            let first = run(server, protocol, row, Residency::Here).reply;
-            let second = run(server, protocol, row, Residency::Here).reply;
+            let first = run(server, protocol, row, Residency::Resident).reply;
+            let second = run(server, protocol, row, Residency::Resident).reply;
             let is_certain = first == second && !depends_on_chance(&mut server.client(), &row.call);
-            for residency in [Residency::Away, Residency::InFlight] {
+            for residency in [Residency::Cold, Residency::InFlight] {
                 let found = run(server, protocol, row, residency);
-                away += found.away;
+                cold += found.cold;
                 runs += 1;
                 if found.has_waited {
                     waiting.insert(row.call.split(' ').next().unwrap().to_lowercase());
@@ -238,7 +238,7 @@ fn compare(server: &Server, chosen: &[(&str, Vec<Row>)]) {
         }
     }
     assert!(differences.is_empty(), "resident and cold:\n{differences}");
-    assert!(away > runs / 4, "only {away} values have been cold in {runs} runs");
-    println!("{} commands have waited for reads, in {runs} runs with {away} values away", waiting.len());
+    assert!(cold > runs / 4, "only {cold} values have been cold in {runs} runs");
+    println!("{} commands have waited for reads, in {runs} runs with {cold} values away", waiting.len());
     assert!(waiting.len() > 20, "only these have waited for a read: {waiting:?}");
 }

@@ -263,11 +263,11 @@ fn set_selects_the_tier_of_its_value() {
     for mode in MODES {
         let server = start(mode);
         let mut client = server.client();
-        let is_away = |client: &mut RawClient| matches!(tier(client, "k").as_str(), "warm" | "cold");
+        let is_cold = |client: &mut RawClient| matches!(tier(client, "k").as_str(), "warm" | "cold");
         for before in ["DEL k", "SET k other", "RPUSH list a", "SET k other TIER HOT PIN"] {
             client.run(before);
             assert_eq!(shown(&mut client, &format!("SET k {VALUE} EX 1000 TIER COLD")), "OK");
-            wait_until("the value is cold", || is_away(&mut client));
+            wait_until("the value is cold", || is_cold(&mut client));
             assert_eq!(shown(&mut client, "TTL k"), "(integer) 1000");
             assert_eq!(figure(&mut client, "pinned_keys"), 0, "{before}");
             assert_eq!(client.run("GET k").text(), VALUE);
@@ -282,10 +282,10 @@ fn set_selects_the_tier_of_its_value() {
         client.run("MULTI");
         client.run(&format!("SET k {VALUE} TIER COLD"));
         client.run("EXEC");
-        wait_until("the value is cold", || is_away(&mut client));
+        wait_until("the value is cold", || is_cold(&mut client));
         client.run("GET k");
         client.command(&["EVAL", "redis.call('SET', KEYS[1], ARGV[1], 'TIER', 'COLD')", "1", "k", VALUE]);
-        wait_until("the value is cold", || is_away(&mut client));
+        wait_until("the value is cold", || is_cold(&mut client));
         for wrong in ["TIER", "TIER WARM", "PIN", "TIER COLD PIN", "TIER HOT TIER HOT"] {
             assert_eq!(
                 shown(&mut client, &format!("SET k v {wrong}")),

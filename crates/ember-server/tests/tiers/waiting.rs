@@ -105,8 +105,8 @@ fn a_blocked_client_is_served_from_a_cold_list() {
         demote(&mut client, "target");
         blocked.send_command(&["BLMOVE", "source", "target", "LEFT", "RIGHT", "0"]).unwrap();
         ember_testkit::wait_until("the call waits", || client.info("blocked_clients") == "1");
-        let is_away = shown(&mut client, "TIERING TIER target") != "hot";
-        if !is_away {
+        let is_cold = shown(&mut client, "TIERING TIER target") != "hot";
+        if !is_cold {
             demote(&mut client, "target");
         }
         client.run("RPUSH source moved");

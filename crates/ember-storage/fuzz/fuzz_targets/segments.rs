@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ember_storage::encryption::Encryption;
 use ember_storage::files::{Disk, SimulatedDisk};
-use ember_storage::segments::{Location, LogOptions, RecordHead, Room, SegmentLog, Which};
+use ember_storage::segments::{Location, LogOptions, RecordHead, AppendSource, SegmentLog, Which};
 use libfuzzer_sys::fuzz_target;
 
 /// The input is records, each after its length, until a length of 255; then changes, each an offset of two bytes, a
@@ -31,7 +31,7 @@ fuzz_target!(|input: &[u8]| {
         rest = after;
         let (key, value) = bytes.split_at(bytes.len() / 3);
         let head = RecordHead { database: 0, kind: len, key };
-        let at = log.append(&head, value, Room::Demoted).expect("a few hundred bytes");
+        let at = log.append(&head, value, AppendSource::Demoted).expect("a few hundred bytes");
         written.push((at, key, value));
     }
     log.write_buffers(Which::All).expect("a disk without faults");

@@ -105,7 +105,7 @@ impl Unsealer {
         let opened = self.chunk_at(self.offset, &mut chunk);
         self.chunk = chunk;
         let Some((parts, plain)) = opened? else {
-            let is_cut = self.size - self.offset < STORED_BYTES_MIN as u64 || self.goes_past_end()?;
+            let is_cut = self.size - self.offset < STORED_BYTES_MIN as u64 || self.exceeds_end()?;
             let problem = if is_cut { EncryptionProblem::Truncated } else { EncryptionProblem::Altered };
             return self.end(problem);
         };
@@ -123,7 +123,7 @@ impl Unsealer {
     }
 
     /// Whether the length in the next chunk's head exceeds the rest of the file.
-    fn goes_past_end(&self) -> Result<bool, EncryptionError> {
+    fn exceeds_end(&self) -> Result<bool, EncryptionError> {
         let mut head = [0; CHUNK_HEAD_BYTES];
         let is_whole = self.read(self.offset, &mut head)? == CHUNK_HEAD_BYTES;
         let parts = ChunkParts::of(&head);
@@ -185,7 +185,7 @@ impl Unsealer {
             if count == 0 {
                 break;
             }
-            lost.look(&window[..count]);
+            lost.scan(&window[..count]);
             at += count as u64;
             if at == end && window[count - 1] == 0 {
                 return Ok(true);

@@ -26,7 +26,7 @@ impl LostSector {
     }
 
     /// Scans the next bytes.
-    pub fn look(&mut self, mut bytes: &[u8]) {
+    pub fn scan(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let left = SECTOR_BYTES - self.at % SECTOR_BYTES;
             let (piece, rest) = bytes.split_at(bytes.len().min(left as usize));
@@ -54,9 +54,9 @@ mod tests {
 
     fn is_found(at: u64, bytes: &[u8]) -> bool {
         let mut whole = LostSector::new(at);
-        whole.look(bytes);
+        whole.scan(bytes);
         let mut pieces = LostSector::new(at);
-        bytes.chunks(100).for_each(|piece| pieces.look(piece));
+        bytes.chunks(100).for_each(|piece| pieces.scan(piece));
         assert_eq!(whole.is_found(), pieces.is_found());
         whole.is_found()
     }

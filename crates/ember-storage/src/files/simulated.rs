@@ -103,17 +103,17 @@ enum Change {
     Size(u64),
 }
 
-/// One change of a directory: `path` refers to `inode` from then on, and `gone` to nothing.
+/// One change of a directory: `path` refers to `inode` from then on, and `removed` to nothing.
 #[derive(Clone, Debug)]
 struct NameChange {
     path: Option<(PathBuf, u64)>,
-    gone: Option<PathBuf>,
+    removed: Option<PathBuf>,
 }
 
 impl NameChange {
     fn apply(&self, names: &mut BTreeMap<PathBuf, u64>) {
-        if let Some(gone) = &self.gone {
-            names.remove(gone);
+        if let Some(removed) = &self.removed {
+            names.remove(removed);
         }
         if let Some((path, inode)) = &self.path {
             names.insert(path.clone(), *inode);
@@ -121,7 +121,7 @@ impl NameChange {
     }
 
     fn is_in(&self, directory: &Path) -> bool {
-        let path = self.path.as_ref().map(|(path, _)| path).or(self.gone.as_ref());
+        let path = self.path.as_ref().map(|(path, _)| path).or(self.removed.as_ref());
         path.is_some_and(|path| directory_of(path) == directory)
     }
 }
@@ -191,7 +191,7 @@ impl State {
     }
 
     /// How many of `len` bytes at `offset` fit on the disk.
-    fn room(&self, inode: u64, offset: u64, len: u64) -> u64 {
+    fn free_space(&self, inode: u64, offset: u64, len: u64) -> u64 {
         let Some(capacity) = self.faults.capacity_bytes else { return len };
         let size = self.inodes[&inode].content.len() as u64;
         let free = capacity.saturating_sub(self.used());
@@ -348,7 +348,7 @@ impl Disk for SimulatedDisk {
             }
             None => {
                 state.inodes.insert(number, Inode::default());
-                state.change_name(NameChange { path: Some((path.to_owned(), number)), gone: None });
+                state.change_name(NameChange { path: Some((path.to_owned(), number)), removed: None });
                 number
             }
         };
@@ -360,7 +360,7 @@ impl Disk for SimulatedDisk {
         self.try_names(Operation::Rename, from)?;
         let mut state = self.state.lock();
         let inode = state.names.get(from).copied().ok_or_else(|| missing(Operation::Rename, from))?;
-        state.change_name(NameChange { path: Some((to.to_owned(), inode)), gone: Some(from.to_owned()) });
+        state.change_name(NameChange { path: Some((to.to_owned(), inode)), removed: Some(from.to_owned()) });
         Ok(())
     }
 
@@ -370,7 +370,7 @@ impl Disk for SimulatedDisk {
         if !state.names.contains_key(path) {
             return Err(missing(Operation::Remove, path));
         }
-        state.change_name(NameChange { path: None, gone: Some(path.to_owned()) });
+        state.change_name(NameChange { path: None, removed: Some(path.to_owned()) });
         Ok(())
     }
 
@@ -463,7 +463,7 @@ impl StoredFile for SimulatedFile {
             Err(cause) if cause.raw_os_error() == Some(EROFS) => (0, Some(cause)),
             Err(cause) => (state.choices.below(len + 1), Some(cause)),
             Ok(()) => {
-                let fits = state.room(self.inode, offset, len);
+                let fits = state.free_space(self.inode, offset, len);
                 (fits, (fits < len).then(|| io::Error::from_raw_os_error(ENOSPC)))
             }
         };
@@ -477,7 +477,7 @@ impl StoredFile for SimulatedFile {
         let percent = state.faults.write_error_percent;
         state.fail(percent, true).map_err(self.error(Operation::Truncate))?;
         // Holes take space, too: a disk without space for them would report it later, and elsewhere.
-        if state.room(self.inode, 0, len) < len {
+        if state.free_space(self.inode, 0, len) < len {
             return Err(self.error(Operation::Truncate)(io::Error::from_raw_os_error(ENOSPC)));
         }
         let number = state.number();

@@ -36,7 +36,7 @@ pub struct LogOptions {
 
 /// The reason for an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Room {
+pub enum AppendSource {
     /// A demotion: it needs space below the limit.
     Demoted,
     /// A move, which frees space: one segment above the limit is reserved for it.
@@ -110,7 +110,7 @@ pub enum ReadError {
         offset: u64,
     },
     /// The segment has been removed, or the record never existed.
-    Gone,
+    Removed,
 }
 
 impl Display for ReadError {
@@ -120,7 +120,7 @@ impl Display for ReadError {
             ReadError::Damaged { path, offset } => {
                 write!(f, "{} at offset {offset}: the record differs from what was written", path.display())
             }
-            ReadError::Gone => f.write_str("its segment has been removed"),
+            ReadError::Removed => f.write_str("its segment has been removed"),
         }
     }
 }
@@ -153,9 +153,9 @@ pub struct LogStatistics {
     pub buffer_bytes: u64,
     /// The limit for the files, in bytes.
     pub limit_bytes: u64,
-    /// Bytes of records appended by [`Room::Demoted`] since the start, as stored.
+    /// Bytes of records appended by [`AppendSource::Demoted`] since the start, as stored.
     pub demoted_bytes: u64,
-    /// Bytes of records appended by [`Room::Moved`] since the start, as stored.
+    /// Bytes of records appended by [`AppendSource::Moved`] since the start, as stored.
     pub moved_bytes: u64,
     /// Bytes written to the disk since the start.
     pub written_bytes: u64,
@@ -246,7 +246,12 @@ impl SegmentLog {
     ///
     /// # Errors
     /// If there is no space.
-    pub fn append(&self, head: &RecordHead<'_>, value: &[u8], room: Room) -> Result<Location, LogFull> {
+    pub fn append(
+        &self,
+        head: &RecordHead<'_>,
+        value: &[u8],
+        source: AppendSource,
+    ) -> Result<Location, LogFull> {
         let len = record::record_bytes(head, value).ok_or(LogFull::TooLarge)?;
         let stored = codec::stored_bytes(&self.encryption, len);
         u32::try_from(stored + HEAD_BYTES).map_err(|_| LogFull::TooLarge)?;
@@ -254,7 +259,7 @@ impl SegmentLog {
         if tail.is_failing {
             return Err(LogFull::Failing);
         }
-        let (segment, offset) = self.make_room(&mut tail, stored, room)?;
+        let (segment, offset) = self.reserve(&mut tail, stored, source)?;
         let at = Location::new(segment.number, offset, stored);
         let Tail { open: Some((_, encoder)), buffers, .. } = &mut *tail else {
             unreachable!("space was reserved in an open segment")
@@ -264,19 +269,24 @@ impl SegmentLog {
         segment.set_end(offset + stored);
         self.stored_bytes.fetch_add(stored, Ordering::Relaxed);
         self.live.add(at, stored);
-        let counter = match room {
-            Room::Demoted => &self.counters.demoted_bytes,
-            Room::Moved => &self.counters.moved_bytes,
+        let counter = match source {
+            AppendSource::Demoted => &self.counters.demoted_bytes,
+            AppendSource::Moved => &self.counters.moved_bytes,
         };
         counter.fetch_add(stored, Ordering::Relaxed);
         Ok(at)
     }
 
     /// Returns the open segment and its end, with a buffer that has space for `stored` bytes there.
-    fn make_room(&self, tail: &mut Tail, stored: u64, room: Room) -> Result<(Arc<Segment>, u64), LogFull> {
+    fn reserve(
+        &self,
+        tail: &mut Tail,
+        stored: u64,
+        source: AppendSource,
+    ) -> Result<(Arc<Segment>, u64), LogFull> {
         let limit = self.limit_bytes.load(Ordering::Relaxed);
         let segment_bytes = segment_bytes(limit);
-        let limit = if room == Room::Moved { limit.saturating_add(segment_bytes) } else { limit };
+        let limit = if source == AppendSource::Moved { limit.saturating_add(segment_bytes) } else { limit };
         let used = self.stored_bytes.load(Ordering::Relaxed);
         let fits = tail.open.as_ref().is_some_and(|(segment, _)| segment.end() + stored <= segment_bytes);
         let needed = if fits { stored } else { stored + HEAD_BYTES };
@@ -414,7 +424,7 @@ impl SegmentLog {
     }
 
     fn segment(&self, number: SegmentNumber) -> Result<Arc<Segment>, ReadError> {
-        self.table.read().get(&number).cloned().ok_or(ReadError::Gone)
+        self.table.read().get(&number).cloned().ok_or(ReadError::Removed)
     }
 
     /// Reads the record at a location, into `buffer`.
@@ -422,7 +432,7 @@ impl SegmentLog {
     /// # Errors
     /// If it cannot be read, or differs from what was written.
     pub fn read<'b>(&self, at: Location, buffer: &'b mut Vec<u8>) -> Result<Record<'b>, ReadError> {
-        self.read_with(at, buffer, Patience::Waits)?.ok_or(ReadError::Gone)
+        self.read_with(at, buffer, Patience::Waits)?.ok_or(ReadError::Removed)
     }
 
     /// Like [`SegmentLog::read`], but without waiting for the disk: returns `None` if that may be needed.
@@ -447,13 +457,13 @@ impl SegmentLog {
         let (offset, end) = (at.offset(), segment.end());
         let stored = at.stored_bytes().unwrap_or(end.saturating_sub(HEAD_BYTES));
         if offset < HEAD_BYTES || offset + stored > end {
-            return Err(ReadError::Gone);
+            return Err(ReadError::Removed);
         }
         buffer.resize(stored as usize, 0);
         let count = match segment.read(&self.files, offset, buffer, patience) {
             Ok(Some(count)) => count,
             Ok(None) => return Ok(None),
-            Err(_) if segment.is_removed() => return Err(ReadError::Gone),
+            Err(_) if segment.is_removed() => return Err(ReadError::Removed),
             Err(error) => return Err(ReadError::Disk(error)),
         };
         let damaged = ReadError::Damaged { path: segment.path.clone(), offset };

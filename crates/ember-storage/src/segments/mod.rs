@@ -31,7 +31,7 @@ mod segment;
 pub use live::LiveBytes;
 pub use location::{Location, SegmentNumber};
 pub use log::{
-    LogFull, LogOptions, LogStatistics, ReadError, Room, SegmentInfo, SegmentLog, Which, WriteFailed,
+    AppendSource, LogFull, LogOptions, LogStatistics, ReadError, SegmentInfo, SegmentLog, Which, WriteFailed,
 };
 pub use record::{Record, RecordHead};
 pub use records::Records;

@@ -87,11 +87,11 @@ fn read_leb128(bytes: &[u8]) -> Option<(u32, &[u8])> {
 /// The length of a record; None if it exceeds the maximum.
 pub(super) fn record_bytes(head: &RecordHead<'_>, value: &[u8]) -> Option<usize> {
     let key_len = u32::try_from(head.key.len()).ok()?;
-    let behind = FIXED_BYTES - 1 + leb128(key_len, &mut [0; KEY_LEN_BYTES_MAX]).len();
-    let behind = behind.checked_add(head.key.len())?.checked_add(value.len())?;
+    let body_bytes = FIXED_BYTES - 1 + leb128(key_len, &mut [0; KEY_LEN_BYTES_MAX]).len();
+    let body_bytes = body_bytes.checked_add(head.key.len())?.checked_add(value.len())?;
     // The bytes of a segment are counted in 32 bits of units, and the length here in 32 bits of bytes.
-    u32::try_from(behind + PREFIX_BYTES + super::HEAD_BYTES as usize).ok()?;
-    Some(behind + PREFIX_BYTES)
+    u32::try_from(body_bytes + PREFIX_BYTES + super::HEAD_BYTES as usize).ok()?;
+    Some(body_bytes + PREFIX_BYTES)
 }
 
 /// Appends a record to `out`, whose length [`record_bytes`] has returned.
@@ -113,8 +113,8 @@ pub(super) fn encode(place: Place, head: &RecordHead<'_>, value: &[u8], out: &mu
 pub(super) fn len_at(place: Place, bytes: &[u8]) -> Option<usize> {
     let (len, rest) = bytes.split_first_chunk::<4>()?;
     let (check, _) = rest.split_first_chunk::<4>()?;
-    let behind = u32::from_le_bytes(*len) as usize;
-    (behind >= FIXED_BYTES && *check == place.check_of_len(*len)).then_some(PREFIX_BYTES + behind)
+    let body_bytes = u32::from_le_bytes(*len) as usize;
+    (body_bytes >= FIXED_BYTES && *check == place.check_of_len(*len)).then_some(PREFIX_BYTES + body_bytes)
 }
 
 /// Returns the length of the record at the beginning of `bytes`; None if there is none, or it differs from what was
@@ -157,12 +157,12 @@ mod tests {
     proptest! {
         #[test]
         fn a_record_is_read_back_from_its_place_only(
-            database: u32, kind: u8, key: Vec<u8>, value: Vec<u8>, behind: Vec<u8>,
+            database: u32, kind: u8, key: Vec<u8>, value: Vec<u8>, body_bytes: Vec<u8>,
         ) {
             let head = RecordHead { database, kind, key: &key };
             let mut bytes = encoded(&head, &value);
             let len = bytes.len();
-            bytes.extend_from_slice(&behind);
+            bytes.extend_from_slice(&body_bytes);
             prop_assert_eq!(len_at(PLACE, &bytes), Some(len));
             prop_assert_eq!(decode(PLACE, &bytes), Some(Record { head, value: &value }));
             prop_assert_eq!(decode(Place { offset: 4112, ..PLACE }, &bytes), None);

@@ -105,7 +105,7 @@ impl<'l> Records<'l> {
         self.window.resize(bytes as usize, 0);
         let count = match self.segment.read(self.files, self.offset, &mut self.window, Patience::Waits) {
             Ok(count) => count.unwrap_or_default(),
-            Err(_) if self.segment.is_removed() => return Err(ReadError::Gone),
+            Err(_) if self.segment.is_removed() => return Err(ReadError::Removed),
             Err(error) => return Err(ReadError::Disk(error)),
         };
         self.window.truncate(count);

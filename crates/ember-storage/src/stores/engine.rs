@@ -168,9 +168,9 @@ pub(super) fn directory_bytes(directory: &std::path::Path) -> std::io::Result<u6
     not(any(feature = "redb", feature = "lmdb")),
     expect(dead_code, reason = "for engines that remove ranges")
 )]
-pub(super) fn behind_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn end_of_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|&byte| byte < u8::MAX)?;
-    let mut behind = prefix[..=last].to_vec();
-    behind[last] += 1;
-    Some(behind)
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Some(end)
 }

@@ -283,8 +283,8 @@ impl Store {
                 let facts = opened.and_then(|()| Facts::decode(name, &plain));
                 let is_there = facts.and_then(|facts| {
                     let kind = self.read_value(reading, name, &mut value)?;
-                    let is_as_told = kind == Some(facts.kind) && value.len() as u64 == facts.stored_bytes;
-                    if is_as_told { Ok(()) } else { Err(StoreError::damaged(Table::Values, name)) }
+                    let matches_facts = kind == Some(facts.kind) && value.len() as u64 == facts.stored_bytes;
+                    if matches_facts { Ok(()) } else { Err(StoreError::damaged(Table::Values, name)) }
                 });
                 match is_there {
                     Ok(()) => {

@@ -19,7 +19,7 @@ enum Change {
 enum Step {
     Checkpoint(Vec<Change>),
     GiveUp(Vec<Change>),
-    OpenAnew,
+    Reopen,
 }
 
 /// Few keys, so that they collide; some are longer than a row key can be, and some are prefixes of others.
@@ -60,7 +60,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => changes().prop_map(Step::Checkpoint),
         1 => changes().prop_map(Step::GiveUp),
-        1 => Just(Step::OpenAnew),
+        1 => Just(Step::Reopen),
     ]
 }
 
@@ -125,7 +125,7 @@ fn follow(kind: EngineKind, steps: &[Step], encrypted: bool) {
                 let error = store.checkpoint(&position(number), &mut fill).unwrap_err();
                 assert_eq!(error.to_string(), "no");
             }
-            Step::OpenAnew => {
+            Step::Reopen => {
                 drop(store);
                 store = open();
                 assert_eq!(Store::find(disk.as_ref(), &folder.0), Some(kind));

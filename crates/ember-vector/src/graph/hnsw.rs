@@ -55,7 +55,7 @@ impl Graph {
         space: &Space,
         row: &[u8],
         beam: Beam,
-        mut tell: impl FnMut(u64),
+        mut visit: impl FnMut(u64),
         scratch: &mut Scratch,
     ) -> bool {
         scratch.begin(self.len());
@@ -72,15 +72,15 @@ impl Graph {
                 if key < scratch.pool.limit(beam.width) && scratch.pool.take(key, beam.width) {
                     self.prefetch(slot);
                 }
-                tell(key);
+                visit(key);
             });
             distances += batch.len();
-            let Some((nearest, next)) = scratch.pool.look() else { break true };
+            let Some((nearest, next)) = scratch.pool.visit_nearest() else { break true };
             if distances >= beam.distances_max {
                 break false;
             }
             next.into_iter().for_each(|next| self.prefetch(next));
-            scratch.see_all(self.neighbours(nearest as u32, beam.level).iter(), &mut batch);
+            scratch.see_all(self.neighbors(nearest as u32, beam.level).iter(), &mut batch);
         };
         scratch.batch = batch;
         is_whole
@@ -114,7 +114,7 @@ impl Graph {
                 return false;
             }
             let mut batch = std::mem::take(&mut scratch.batch);
-            scratch.see_all(self.neighbours(nearest as u32, beam.level).iter(), &mut batch);
+            scratch.see_all(self.neighbors(nearest as u32, beam.level).iter(), &mut batch);
             distances += batch.len();
             gather.measure(row, &batch, |slot, distance| {
                 let key = key(distance, slot);
@@ -151,8 +151,8 @@ impl Graph {
                 offer(&mut taken, key, most);
             }
         };
-        let came_to_end = self.walk(space, row, beam, offer_taken, scratch);
-        let is_whole = came_to_end && farthest(&taken, most) <= scratch.pool.limit(beam.width);
+        let reached_end = self.walk(space, row, beam, offer_taken, scratch);
+        let is_whole = reached_end && farthest(&taken, most) <= scratch.pool.limit(beam.width);
         scratch.nearest = taken;
         is_whole
     }
@@ -163,8 +163,8 @@ impl Graph {
         for level in (level + 1..=self.level(entry)).rev() {
             loop {
                 let from = nearest as u32;
-                for neighbour in self.neighbours(from, level).iter() {
-                    nearest = nearest.min(key(space.distance(row, space.row(neighbour)), neighbour));
+                for neighbor in self.neighbors(from, level).iter() {
+                    nearest = nearest.min(key(space.distance(row, space.row(neighbor)), neighbor));
                 }
                 if nearest as u32 == from {
                     break;
@@ -203,14 +203,14 @@ impl Graph {
 
     /// Links a node on a level with those of `near` (nearest first, at least one) that the heuristic chooses.
     fn connect(&mut self, space: &Space, slot: u32, level: usize, near: &[u64]) {
-        let room = self.capacity(level) - self.neighbours(slot, level).len();
-        let chosen = choose(space, near, self.links.min(room));
+        let free_places = self.capacity(level) - self.neighbors(slot, level).len();
+        let chosen = choose(space, near, self.links.min(free_places));
         for &other in &chosen {
             let node = other as u32;
             if node == slot || self.are_linked(slot, node, level) {
                 continue;
             }
-            if self.has_room(node, level) {
+            if self.has_free_place(node, level) {
                 self.link(slot, node, level);
             } else if let Some(least) = self.least_needed(space, node, level, other) {
                 self.unlink(node, least, level);
@@ -218,7 +218,7 @@ impl Graph {
             }
         }
         self.fill(slot, near, level);
-        if self.neighbours(slot, level).is_empty()
+        if self.neighbors(slot, level).is_empty()
             && let Some(&nearest) = near.iter().find(|&&other| other as u32 != slot)
         {
             self.put_between(space, slot, nearest as u32, level);
@@ -228,7 +228,7 @@ impl Graph {
     /// Links a node with the nearest ones that have space, up to the number of links of a new node: some of the chosen
     /// nodes may have refused.
     pub(crate) fn fill(&mut self, slot: u32, near: &[u64], level: usize) {
-        let mut links = self.neighbours(slot, level).len();
+        let mut links = self.neighbors(slot, level).len();
         for &other in near {
             if links >= self.links {
                 return;
@@ -237,7 +237,7 @@ impl Graph {
             if node != slot
                 && !self.is_pending(node)
                 && !self.is_dead(node)
-                && self.has_room(node, level)
+                && self.has_free_place(node, level)
                 && !self.are_linked(slot, node, level)
             {
                 self.link(slot, node, level);
@@ -249,9 +249,9 @@ impl Graph {
     /// Links a node without links on a level with one whose list may be full, and with one of that node's neighbors,
     /// and removes the link between those two.
     pub(crate) fn put_between(&mut self, space: &Space, slot: u32, node: u32, level: usize) {
-        if !self.has_room(node, level) {
-            let neighbours = self.neighbours(node, level).iter();
-            let farthest = neighbours.map(|other| key(space.between(node, other), other)).max();
+        if !self.has_free_place(node, level) {
+            let neighbors = self.neighbors(node, level).iter();
+            let farthest = neighbors.map(|other| key(space.between(node, other), other)).max();
             let farthest = farthest.expect("a full list has an element") as u32;
             self.unlink(node, farthest, level);
             self.link(farthest, slot, level);
@@ -262,10 +262,10 @@ impl Graph {
     /// Returns the neighbor that a node with a full list needs least once `other`, a distance and a slot, is added;
     /// `None` if that is `other`, or none can be spared.
     pub(crate) fn least_needed(&self, space: &Space, node: u32, level: usize, other: u64) -> Option<u32> {
-        let neighbours = self.neighbours(node, level).to_vec();
-        let mut keys: Vec<u64> = Vec::with_capacity(neighbours.len() + 1);
-        Gather::new(space, neighbours.len())
-            .measure(space.row(node), &neighbours, |slot, distance| keys.push(key(distance, slot)));
+        let neighbors = self.neighbors(node, level).to_vec();
+        let mut keys: Vec<u64> = Vec::with_capacity(neighbors.len() + 1);
+        Gather::new(space, neighbors.len())
+            .measure(space.row(node), &neighbors, |slot, distance| keys.push(key(distance, slot)));
         let new = key(hit(other).distance, other as u32);
         keys.push(new);
         keys.sort_unstable();
@@ -277,8 +277,8 @@ impl Graph {
                 return None;
             }
             let slot = key as u32;
-            let is_poor = self.neighbours(slot, level).len() <= self.links / 2;
-            if !is_poor && self.share_a_neighbour(node, slot, level) {
+            let is_poor = self.neighbors(slot, level).len() <= self.links / 2;
+            if !is_poor && self.share_a_neighbor(node, slot, level) {
                 return Some(slot);
             }
         }
@@ -289,13 +289,13 @@ impl Graph {
     /// another one becomes the entry.
     pub(crate) fn detach(&mut self, space: &Space, slot: u32, scratch: &mut Scratch) {
         if self.entry == Some(slot) {
-            let other = |level: usize| self.neighbours(slot, level).iter().next();
+            let other = |level: usize| self.neighbors(slot, level).iter().next();
             self.entry = (0..=self.level(slot)).rev().find_map(other);
         }
         for level in (0..=self.level(slot)).rev() {
-            let neighbours = self.neighbours(slot, level).to_vec();
-            neighbours.iter().for_each(|&neighbour| self.unlink(slot, neighbour, level));
-            self.mend(space, level, &neighbours, scratch);
+            let neighbors = self.neighbors(slot, level).to_vec();
+            neighbors.iter().for_each(|&neighbor| self.unlink(slot, neighbor, level));
+            self.mend(space, level, &neighbors, scratch);
         }
     }
 
@@ -305,7 +305,7 @@ impl Graph {
         let mut via: Vec<(u32, usize)> = Vec::new();
         for (at, &node) in nodes.iter().enumerate() {
             via.push((node, at));
-            via.extend(self.neighbours(node, level).iter().map(|neighbour| (neighbour, at)));
+            via.extend(self.neighbors(node, level).iter().map(|neighbor| (neighbor, at)));
         }
         via.sort_unstable();
         for pair in via.windows(2) {
@@ -326,7 +326,7 @@ impl Graph {
                 let is_wanted =
                     if is_bridge { !sets.are_one(a, b) } else { !has_gained[a] && !has_gained[b] };
                 let (from, to) = (nodes[a], nodes[b]);
-                if !is_wanted || !self.has_room(from, level) || !self.has_room(to, level) {
+                if !is_wanted || !self.has_free_place(from, level) || !self.has_free_place(to, level) {
                     continue;
                 }
                 if self.are_linked(from, to, level)
@@ -346,7 +346,7 @@ impl Graph {
             }
         }
         for &node in nodes {
-            if self.neighbours(node, level).len() < self.links / 4 {
+            if self.neighbors(node, level).len() < self.links / 4 {
                 self.enrich(space, node, level, scratch);
             }
         }
@@ -354,8 +354,8 @@ impl Graph {
 
     /// Whether no neighbor of `from` is nearer to `to` than `from` is, at `distance`.
     fn is_direct(&self, space: &Space, from: u32, to: u32, level: usize, distance: u64) -> bool {
-        let nearer = |neighbour: u32| key(space.between(neighbour, to), 0) < distance;
-        !self.neighbours(from, level).iter().any(nearer)
+        let nearer = |neighbor: u32| key(space.between(neighbor, to), 0) < distance;
+        !self.neighbors(from, level).iter().any(nearer)
     }
 
     /// Adds links to a node that has few.
@@ -385,7 +385,7 @@ impl Graph {
         scratch.finish(width);
         let near: Vec<u64> = scratch.hits.iter().map(|hit| key(hit.distance, hit.slot)).collect();
         // If the node has links, its list may be full, and so may those of all near nodes.
-        if self.neighbours(slot, level).is_empty() {
+        if self.neighbors(slot, level).is_empty() {
             self.connect(space, slot, level, &near);
         } else {
             self.bridge(slot, near[0] as u32, level);
@@ -394,8 +394,8 @@ impl Graph {
 
     /// Connects two nodes by a link between any two nodes with space, one connected to each.
     pub(crate) fn bridge(&mut self, a: u32, b: u32, level: usize) {
-        let from = self.with_room(a, level);
-        let to = self.with_room(b, level);
+        let from = self.node_with_free_place(a, level);
+        let to = self.node_with_free_place(b, level);
         if from != to && !self.are_linked(from, to, level) {
             self.link(from, to, level);
         }
@@ -403,26 +403,26 @@ impl Graph {
 
     /// Returns a node connected with `start`, as near to it as possible, that has space for a link; space is freed
     /// where a link can be spared. O(1) nearly always.
-    fn with_room(&mut self, start: u32, level: usize) -> u32 {
+    fn node_with_free_place(&mut self, start: u32, level: usize) -> u32 {
         let mut seen = std::collections::HashSet::from([start]);
         let mut queue = std::collections::VecDeque::from([start]);
         let mut all = Vec::new();
         while let Some(node) = queue.pop_front() {
-            if self.has_room(node, level) {
+            if self.has_free_place(node, level) {
                 return node;
             }
-            let shares = |&other: &u32| self.share_a_neighbour(node, other, level);
-            let spare = self.neighbours(node, level).iter().find(shares);
+            let shares = |&other: &u32| self.share_a_neighbor(node, other, level);
+            let spare = self.neighbors(node, level).iter().find(shares);
             if let Some(spare) = spare {
                 self.unlink(node, spare, level);
                 return node;
             }
-            queue.extend(self.neighbours(node, level).iter().filter(|&neighbour| seen.insert(neighbour)));
+            queue.extend(self.neighbors(node, level).iter().filter(|&neighbor| seen.insert(neighbor)));
             all.push(node);
         }
         // Every list is full, so there are cycles, all longer than three. A link of a cycle can be removed.
         for &node in &all {
-            for other in self.neighbours(node, level).to_vec() {
+            for other in self.neighbors(node, level).to_vec() {
                 self.unlink(node, other, level);
                 if self.reachable(node, level)[other as usize] {
                     return node;

@@ -117,13 +117,13 @@ impl Index {
                         lists.insert(slot, list);
                     }
                 }
-                _ => self.note_failure(at, scratch),
+                _ => self.record_failure(at, scratch),
             }
             return;
         }
         let Index { graph: Some(graph), space, pending, moves, .. } = self else { return };
         if plan.top != graph.entry.map(|entry| graph.level(entry)) {
-            self.note_failure(at, scratch);
+            self.record_failure(at, scratch);
             return;
         }
         let Some(Waiting { slot, .. }) = pending.take(at) else { return };
@@ -142,7 +142,7 @@ impl Index {
     }
 
     /// Records an outdated plan.
-    fn note_failure(&mut self, at: usize, scratch: &mut Scratch) {
+    fn record_failure(&mut self, at: usize, scratch: &mut Scratch) {
         let waiting = self.pending.at_mut(at).expect("it is there");
         waiting.claim = None;
         waiting.failures += 1;
@@ -239,7 +239,7 @@ impl Graph {
         let chosen = choose(space, &near, self.links);
         let target = |&key: &u64| {
             let node = key as u32;
-            let was_full = !self.has_room(node, level);
+            let was_full = !self.has_free_place(node, level);
             let dropped = if was_full { self.least_needed(space, node, level, key) } else { None };
             Target { key, dropped, was_full }
         };
@@ -279,11 +279,12 @@ impl Graph {
         for target in &plan.targets {
             let node = target.key as u32;
             // The list may have got other links since, some of them from nodes that this one was inserted between.
-            let is_linkable = !self.is_pending(node) && !self.is_dead(node) && self.has_room(slot, level);
+            let is_linkable =
+                !self.is_pending(node) && !self.is_dead(node) && self.has_free_place(slot, level);
             if !is_linkable || self.are_linked(slot, node, level) {
                 continue;
             }
-            if self.has_room(node, level) {
+            if self.has_free_place(node, level) {
                 self.link(slot, node, level);
                 continue;
             }
@@ -299,7 +300,7 @@ impl Graph {
             }
         }
         self.fill(slot, &plan.near, level);
-        if self.neighbours(slot, level).is_empty() {
+        if self.neighbors(slot, level).is_empty() {
             self.put_between(space, slot, plan.nearest, level);
         }
     }
@@ -307,7 +308,7 @@ impl Graph {
     /// Whether two nodes are linked and that link can be removed.
     fn can_spare(&self, node: u32, dropped: u32, level: usize) -> bool {
         self.are_linked(node, dropped, level)
-            && self.neighbours(dropped, level).len() > self.links / 2
-            && self.share_a_neighbour(node, dropped, level)
+            && self.neighbors(dropped, level).len() > self.links / 2
+            && self.share_a_neighbor(node, dropped, level)
     }
 }

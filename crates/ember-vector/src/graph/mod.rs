@@ -48,12 +48,12 @@ const DEAD: u32 = 1 << 30;
 
 /// The neighbors of a node on a level.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Neighbours<'g> {
+pub(crate) struct Neighbors<'g> {
     first: &'g [u32],
     more: &'g [u32],
 }
 
-impl<'g> Neighbours<'g> {
+impl<'g> Neighbors<'g> {
     pub(crate) fn len(self) -> usize {
         self.first.len() + self.more.len()
     }
@@ -91,7 +91,7 @@ pub(crate) struct Graph {
 }
 
 /// The number of links that fit in a node's row on the lowest level.
-fn first_room(links: usize) -> usize {
+fn first_capacity(links: usize) -> usize {
     links * 7 / 4
 }
 
@@ -99,8 +99,8 @@ impl Graph {
     pub(crate) fn new(links: usize, account: Account) -> Graph {
         Graph {
             links,
-            lowest: Rows::new(LOWEST_LINKS + first_room(links), account),
-            more: Rows::new(MORE_LINKS + 3 * links - first_room(links), account),
+            lowest: Rows::new(LOWEST_LINKS + first_capacity(links), account),
+            more: Rows::new(MORE_LINKS + 3 * links - first_capacity(links), account),
             upper: Rows::new(UPPER_LINKS + links, account),
             entry: None,
             dead: 0,
@@ -176,35 +176,35 @@ impl Graph {
 
     /// The neighbors of a node on one of its levels.
     #[inline]
-    pub(crate) fn neighbours(&self, slot: u32, level: usize) -> Neighbours<'_> {
+    pub(crate) fn neighbors(&self, slot: u32, level: usize) -> Neighbors<'_> {
         if level > 0 {
             let row = self.upper.row(self.upper_row(slot, level));
-            return Neighbours { first: &row[UPPER_LINKS..][..row[COUNT] as usize], more: &[] };
+            return Neighbors { first: &row[UPPER_LINKS..][..row[COUNT] as usize], more: &[] };
         }
         let row = self.lowest.row(slot as usize);
         let (count, first) = ((row[HEAD] & COUNT_MASK) as usize, &row[LOWEST_LINKS..]);
         if count <= first.len() {
-            return Neighbours { first: &first[..count], more: &[] };
+            return Neighbors { first: &first[..count], more: &[] };
         }
-        Neighbours { first, more: &self.more.row(row[MORE] as usize)[MORE_LINKS..][..count - first.len()] }
+        Neighbors { first, more: &self.more.row(row[MORE] as usize)[MORE_LINKS..][..count - first.len()] }
     }
 
-    pub(crate) fn has_room(&self, slot: u32, level: usize) -> bool {
-        self.neighbours(slot, level).len() < self.capacity(level)
+    pub(crate) fn has_free_place(&self, slot: u32, level: usize) -> bool {
+        self.neighbors(slot, level).len() < self.capacity(level)
     }
 
     pub(crate) fn are_linked(&self, a: u32, b: u32, level: usize) -> bool {
-        self.neighbours(a, level).contains(b)
+        self.neighbors(a, level).contains(b)
     }
 
     /// Whether two nodes share a neighbor. O(M²) comparisons of numbers.
-    pub(crate) fn share_a_neighbour(&self, a: u32, b: u32, level: usize) -> bool {
-        let of_b = self.neighbours(b, level);
-        self.neighbours(a, level).iter().any(|neighbour| of_b.contains(neighbour))
+    pub(crate) fn share_a_neighbor(&self, a: u32, b: u32, level: usize) -> bool {
+        let of_b = self.neighbors(b, level);
+        self.neighbors(a, level).iter().any(|neighbor| of_b.contains(neighbor))
     }
 
     fn add(&mut self, from: u32, to: u32, level: usize) {
-        let count = self.neighbours(from, level).len();
+        let count = self.neighbors(from, level).len();
         self.set_count(from, level, count + 1);
         *self.link_mut(from, level, count) = to;
     }
@@ -215,7 +215,7 @@ impl Graph {
             let row = self.upper_row(slot, level);
             return &mut self.upper.row_mut(row)[UPPER_LINKS + at];
         }
-        let first = first_room(self.links);
+        let first = first_capacity(self.links);
         if at < first {
             return &mut self.lowest.row_mut(slot as usize)[LOWEST_LINKS + at];
         }
@@ -230,7 +230,7 @@ impl Graph {
             self.upper.row_mut(at)[COUNT] = count as u32;
             return;
         }
-        let first = first_room(self.links);
+        let first = first_capacity(self.links);
         let more = self.lowest.row(slot as usize)[MORE];
         if count > first && more == NONE {
             let at = self.more.len();
@@ -258,13 +258,13 @@ impl Graph {
 
     /// Replaces one link by another, in one direction.
     fn replace(&mut self, slot: u32, level: usize, from: u32, to: u32) {
-        let at = self.neighbours(slot, level).iter().position(|link| link == from);
+        let at = self.neighbors(slot, level).iter().position(|link| link == from);
         let at = at.expect("links are in both directions");
         *self.link_mut(slot, level, at) = to;
     }
 
     fn drop_link(&mut self, from: u32, to: u32, level: usize) {
-        let links = self.neighbours(from, level);
+        let links = self.neighbors(from, level);
         let last = links.iter().last().expect("there is one");
         let count = links.len() - 1;
         self.replace(from, level, to, last);
@@ -292,7 +292,7 @@ impl Graph {
             self.upper.row_mut(row)[UPPER_LINKS..][..links.len()].copy_from_slice(links);
             return;
         }
-        let (first, more) = links.split_at(links.len().min(first_room(self.links)));
+        let (first, more) = links.split_at(links.len().min(first_capacity(self.links)));
         self.lowest.row_mut(slot as usize)[LOWEST_LINKS..][..first.len()].copy_from_slice(first);
         if !more.is_empty() {
             let row = self.lowest.row(slot as usize)[MORE] as usize;
@@ -362,8 +362,8 @@ impl Graph {
         let last = (self.lowest.len() - 1) as u32;
         if slot != last {
             for level in 0..=self.level(last) {
-                let neighbours = self.neighbours(last, level).to_vec();
-                neighbours.iter().for_each(|&neighbour| self.replace(neighbour, level, last, slot));
+                let neighbors = self.neighbors(last, level).to_vec();
+                neighbors.iter().for_each(|&neighbor| self.replace(neighbor, level, last, slot));
                 if level > 0 {
                     let row = self.upper_row(last, level);
                     self.upper.row_mut(row)[SLOT] = slot;
@@ -393,9 +393,9 @@ impl Graph {
         let mut waiting = vec![from];
         seen[from as usize] = true;
         while let Some(slot) = waiting.pop() {
-            for neighbour in self.neighbours(slot, level).iter() {
-                if !std::mem::replace(&mut seen[neighbour as usize], true) {
-                    waiting.push(neighbour);
+            for neighbor in self.neighbors(slot, level).iter() {
+                if !std::mem::replace(&mut seen[neighbor as usize], true) {
+                    waiting.push(neighbor);
                 }
             }
         }
@@ -414,14 +414,14 @@ impl Graph {
             self.dead,
             "dead nodes are counted"
         );
-        let first = first_room(self.links);
-        let hubs: Vec<u32> = nodes.clone().filter(|&slot| self.neighbours(slot, 0).len() > first).collect();
+        let first = first_capacity(self.links);
+        let hubs: Vec<u32> = nodes.clone().filter(|&slot| self.neighbors(slot, 0).len() > first).collect();
         assert_eq!(hubs.len(), self.more.len(), "there is a row for each node with many links");
         for hub in hubs {
             assert_eq!(self.more.row(self.lowest.row(hub as usize)[MORE] as usize)[SLOT], hub);
         }
         for slot in nodes.clone().filter(|&slot| self.is_pending(slot)) {
-            assert!((0..=self.level(slot)).all(|level| self.neighbours(slot, level).is_empty()));
+            assert!((0..=self.level(slot)).all(|level| self.neighbors(slot, level).is_empty()));
         }
         let nodes = nodes.filter(|&slot| !self.is_pending(slot));
         let top = nodes.clone().map(|slot| self.level(slot)).max();
@@ -434,12 +434,12 @@ impl Graph {
                 if level > 0 {
                     assert_eq!(self.upper.row(self.upper_row(slot, level))[SLOT], slot);
                 }
-                let neighbours = self.neighbours(slot, level).to_vec();
-                assert!(neighbours.len() <= self.capacity(level));
-                for (at, &neighbour) in neighbours.iter().enumerate() {
-                    assert!(neighbour != slot && !neighbours[..at].contains(&neighbour), "a list is a set");
-                    assert!(self.level(neighbour) >= level, "a link is to a node of the level");
-                    assert!(self.are_linked(neighbour, slot, level), "links are in both directions");
+                let neighbors = self.neighbors(slot, level).to_vec();
+                assert!(neighbors.len() <= self.capacity(level));
+                for (at, &neighbor) in neighbors.iter().enumerate() {
+                    assert!(neighbor != slot && !neighbors[..at].contains(&neighbor), "a list is a set");
+                    assert!(self.level(neighbor) >= level, "a link is to a node of the level");
+                    assert!(self.are_linked(neighbor, slot, level), "links are in both directions");
                 }
             }
         }

@@ -36,18 +36,18 @@ const LAST: usize = 1;
 /// Fields of a chunk.
 const LIST: usize = 0;
 const BEFORE: usize = 1;
-const BEHIND: usize = 2;
+const AFTER: usize = 2;
 const COUNT: usize = 3;
 const SLOTS: usize = 4;
 
 /// The approximate size of a chunk's vectors in bytes, within the bounds below. On average half a chunk of each list is
 /// empty.
 const CHUNK_BYTES: usize = 2 * 1024;
-const ROOM_MIN: usize = 8;
-const ROOM_MAX: usize = 16;
+const CHUNK_SLOTS_MIN: usize = 8;
+const CHUNK_SLOTS_MAX: usize = 16;
 
 /// The maximum number of unused places, and one number reserved for "none".
-pub(crate) const PLACES_SPARE: usize = (LISTS_MAX + 2) * ROOM_MAX;
+pub(crate) const PLACES_SPARE: usize = (LISTS_MAX + 2) * CHUNK_SLOTS_MAX;
 
 /// Centroids compared with a vector before the results are read.
 const COMPARED_AT_ONCE: usize = 64;
@@ -86,15 +86,15 @@ impl Centres {
         self.squared_l2.of(floats, self.rows.row(list))
     }
 
-    /// Passes the result of a kernel for a vector and each centroid to `tell`.
-    fn compare(&self, kernel: Kernel, floats: &[u8], mut tell: impl FnMut(u32, f32)) {
+    /// Passes the result of a kernel for a vector and each centroid to `found_distance`.
+    fn compare(&self, kernel: Kernel, floats: &[u8], mut found_distance: impl FnMut(u32, f32)) {
         let mut found = [0.0; COMPARED_AT_ONCE];
         let mut first = 0;
         while first < self.count {
             let rows = self.rows.run(first, COMPARED_AT_ONCE);
             let found = &mut found[..rows.len() / floats.len()];
             kernel.of_rows(floats, rows, floats.len(), &[], found);
-            found.iter().zip(first as u32..).for_each(|(&found, list)| tell(list, found));
+            found.iter().zip(first as u32..).for_each(|(&found, list)| found_distance(list, found));
             first += found.len();
         }
     }
@@ -120,7 +120,7 @@ pub(crate) struct Lists {
     rows: ByteRows,
     places: Rows<u32>,
     /// The capacity of a chunk in slots.
-    room: usize,
+    chunk_slots: usize,
     /// A number that distinguishes these lists from those of another training.
     pub(crate) generation: u64,
     /// The number of vectors at the training.
@@ -129,18 +129,19 @@ pub(crate) struct Lists {
 
 impl Lists {
     fn new(dim: usize, metric: Metric, width: usize, account: Account) -> Lists {
-        let room = (CHUNK_BYTES / width).clamp(ROOM_MIN, ROOM_MAX).min(VECTOR_BLOCK_BYTES / width);
-        let room = 1 << room.max(1).ilog2();
+        let chunk_slots =
+            (CHUNK_BYTES / width).clamp(CHUNK_SLOTS_MIN, CHUNK_SLOTS_MAX).min(VECTOR_BLOCK_BYTES / width);
+        let chunk_slots = 1 << chunk_slots.max(1).ilog2();
         let mut ends = Rows::new(2, account);
         ends.push();
         ends.row_mut(0).fill(NONE);
         Lists {
             centres: Centres::new(dim, metric, account),
             ends,
-            chunks: Rows::new(SLOTS + room, account),
-            rows: ByteRows::in_runs(width, room, account),
+            chunks: Rows::new(SLOTS + chunk_slots, account),
+            rows: ByteRows::in_runs(width, chunk_slots, account),
             places: Rows::new(1, account),
-            room,
+            chunk_slots,
             generation: training::next_token(),
             trained_len: 0,
         }
@@ -219,12 +220,12 @@ impl Lists {
     /// The place of a slot: a chunk and an index in it.
     fn place(&self, slot: u32) -> (u32, usize) {
         let place = self.places.row(slot as usize)[0] as usize;
-        ((place / self.room) as u32, place % self.room)
+        ((place / self.chunk_slots) as u32, place % self.chunk_slots)
     }
 
     /// The row number of a place.
     fn at(&self, chunk: u32, place: usize) -> usize {
-        chunk as usize * self.room + place
+        chunk as usize * self.chunk_slots + place
     }
 
     /// Records that a slot is in a place.
@@ -270,16 +271,16 @@ impl Lists {
         std::iter::from_fn(move || {
             let first = (next != NONE).then_some(next)?;
             let at = self.at(first, 0);
-            let room = self.rows.run_len(at).min(SCANNED_AT_ONCE);
+            let chunk_slots = self.rows.run_len(at).min(SCANNED_AT_ONCE);
             let mut count = 0;
             loop {
                 let chunk = next;
                 let row = self.chunks.row(chunk as usize);
                 count += row[COUNT] as usize;
-                next = row[BEHIND];
+                next = row[AFTER];
                 // Adjacent chunks form one part.
-                let is_full = row[COUNT] as usize == self.room;
-                if !is_full || next != chunk + 1 || count + self.room > room {
+                let is_full = row[COUNT] as usize == self.chunk_slots;
+                if !is_full || next != chunk + 1 || count + self.chunk_slots > chunk_slots {
                     break;
                 }
             }
@@ -293,7 +294,7 @@ impl Lists {
     /// The slot of a row in a part that begins at chunk `first`.
     #[inline]
     pub(crate) fn slot_at(&self, first: u32, at: usize) -> u32 {
-        self.chunks.row(first as usize + at / self.room)[SLOTS + at % self.room]
+        self.chunks.row(first as usize + at / self.chunk_slots)[SLOTS + at % self.chunk_slots]
     }
 
     /// Appends a slot with this row, in no list.
@@ -305,7 +306,7 @@ impl Lists {
     }
 
     /// Creates places for `slots` slots, each of which must then get a row ([`Lists::put_in`]).
-    fn make_places(&mut self, slots: usize) {
+    fn add_places(&mut self, slots: usize) {
         for slot in 0..slots {
             self.places.push();
             self.places.row_mut(slot)[0] = NONE;
@@ -324,7 +325,7 @@ impl Lists {
 
     /// Stores the vectors of `rows` as slots in these lists, which must be empty.
     pub(crate) fn fill(&mut self, rows: &ByteRows, list_of: &[u32]) {
-        self.make_places(list_of.len());
+        self.add_places(list_of.len());
         let mut slots: Vec<u32> = (0..list_of.len() as u32).collect();
         slots.sort_by_key(|&slot| list_of[slot as usize]);
         for slot in slots {
@@ -361,15 +362,16 @@ impl Lists {
     /// Appends a slot to the last chunk of a list and returns the index for its row.
     fn append(&mut self, slot: u32, list: u32) -> usize {
         let last = self.ends.row(list as usize)[LAST];
-        let has_room = last != NONE && (self.chunks.row(last as usize)[COUNT] as usize) < self.room;
-        let chunk = if has_room {
+        let has_free_slot =
+            last != NONE && (self.chunks.row(last as usize)[COUNT] as usize) < self.chunk_slots;
+        let chunk = if has_free_slot {
             last
         } else {
             let chunk = self.chunks.len() as u32;
             self.chunks.push();
-            (0..self.room).for_each(|_| self.rows.push_zeros());
+            (0..self.chunk_slots).for_each(|_| self.rows.push_zeros());
             self.chunks.row_mut(chunk as usize)[..SLOTS].copy_from_slice(&[list, last, NONE, 0]);
-            self.set_behind(list, last, chunk);
+            self.set_after(list, last, chunk);
             self.ends.row_mut(list as usize)[LAST] = chunk;
             chunk
         };
@@ -381,10 +383,10 @@ impl Lists {
     }
 
     /// Sets the chunk after another one of a list; after `NONE` means the first chunk.
-    fn set_behind(&mut self, list: u32, chunk: u32, behind: u32) {
+    fn set_after(&mut self, list: u32, chunk: u32, after: u32) {
         match chunk {
-            NONE => self.ends.row_mut(list as usize)[FIRST] = behind,
-            chunk => self.chunks.row_mut(chunk as usize)[BEHIND] = behind,
+            NONE => self.ends.row_mut(list as usize)[FIRST] = after,
+            chunk => self.chunks.row_mut(chunk as usize)[AFTER] = after,
         }
     }
 
@@ -402,7 +404,7 @@ impl Lists {
         }
         if left == 0 {
             self.ends.row_mut(list as usize)[LAST] = before;
-            self.set_behind(list, before, NONE);
+            self.set_after(list, before, NONE);
             self.remove_chunk(last);
         }
     }
@@ -412,10 +414,10 @@ impl Lists {
         let last = (self.chunks.len() - 1) as u32;
         if chunk != last {
             let row = self.chunks.row(last as usize).to_vec();
-            self.set_behind(row[LIST], row[BEFORE], chunk);
-            match row[BEHIND] {
+            self.set_after(row[LIST], row[BEFORE], chunk);
+            match row[AFTER] {
                 NONE => self.ends.row_mut(row[LIST] as usize)[LAST] = chunk,
-                behind => self.chunks.row_mut(behind as usize)[BEFORE] = chunk,
+                after => self.chunks.row_mut(after as usize)[BEFORE] = chunk,
             }
             self.chunks.copy(last as usize, chunk as usize);
             for (place, &slot) in row[SLOTS..][..row[COUNT] as usize].iter().enumerate() {
@@ -424,7 +426,7 @@ impl Lists {
             }
         }
         self.chunks.pop();
-        (0..self.room).for_each(|_| self.rows.pop());
+        (0..self.chunk_slots).for_each(|_| self.rows.pop());
     }
 
     /// Removes a slot; the last one takes its number.
@@ -445,23 +447,23 @@ impl Lists {
     /// If one is violated.
     pub(crate) fn check(&self) {
         assert_eq!(self.ends.len(), self.count() + 1);
-        assert_eq!(self.rows.len(), self.chunks.len() * self.room);
+        assert_eq!(self.rows.len(), self.chunks.len() * self.chunk_slots);
         let (mut chunks, mut slots) = (0, 0);
         for list in 0..self.ends.len() {
             let (mut before, mut at) = (NONE, self.ends.row(list)[FIRST]);
             while at != NONE {
                 let row = self.chunks.row(at as usize);
-                let (count, behind) = (row[COUNT] as usize, row[BEHIND]);
+                let (count, after) = (row[COUNT] as usize, row[AFTER]);
                 assert_eq!((row[LIST] as usize, row[BEFORE]), (list, before));
                 assert!(
-                    count == self.room || behind == NONE && count > 0,
+                    count == self.chunk_slots || after == NONE && count > 0,
                     "only last chunks have free space"
                 );
                 for (place, &slot) in row[SLOTS..][..count].iter().enumerate() {
                     assert_eq!(self.place(slot), (at, place), "a slot knows its place");
                 }
                 (chunks, slots) = (chunks + 1, slots + count);
-                (before, at) = (at, behind);
+                (before, at) = (at, after);
             }
             assert_eq!(self.ends.row(list)[LAST], before, "a list knows its last chunk");
         }

@@ -125,7 +125,7 @@ impl Index {
 
     /// Whether lists are due, requested, or being built.
     pub fn is_training_near(&self) -> bool {
-        self.is_training_due() || self.is_training_wanted || self.training.is_some()
+        self.is_training_due() || self.is_training_requested || self.training.is_some()
     }
 
     /// The number of lists; 0 before they are built.
@@ -134,8 +134,8 @@ impl Index {
     }
 
     /// Requests that lists be built from the present vectors, although they are not due.
-    pub fn want_training(&mut self) {
-        self.is_training_wanted = matches!(self.config.kind, Kind::Ivf { .. }) && self.len > 0;
+    pub fn request_training(&mut self) {
+        self.is_training_requested = matches!(self.config.kind, Kind::Ivf { .. }) && self.len > 0;
     }
 
     /// Begins to build lists, if they are due or requested and no training is in progress. O(groups of blocks + vectors
@@ -145,12 +145,12 @@ impl Index {
             .training
             .as_ref()
             .is_some_and(|claim| self.inserted.wrapping_sub(claim.inserted) < CLAIM_INSERTIONS);
-        if !self.is_training_due() && !self.is_training_wanted || is_claimed || self.len == 0 {
+        if !self.is_training_due() && !self.is_training_requested || is_claimed || self.len == 0 {
             return None;
         }
         let Kind::Ivf { lists: wanted } = self.config.kind else { return None };
         let token = next_token();
-        self.is_training_wanted = false;
+        self.is_training_requested = false;
         self.training = Some(Box::new(Claim { token, inserted: self.inserted, changes: Vec::new() }));
         let config = &self.config;
         let mut lists = Lists::new(config.dim, config.metric, self.space.width(), config.account);
@@ -164,7 +164,7 @@ impl Index {
     }
 
     /// Records a changed slot for a training.
-    pub(crate) fn note_change(&mut self, slot: u32) {
+    pub(crate) fn mark_changed(&mut self, slot: u32) {
         if let Some(claim) = &mut self.training {
             claim.changes.push(slot);
             if claim.changes.len() > CHANGES_MAX {
@@ -394,7 +394,7 @@ impl Training {
         }
         chosen.sort_unstable_by(|a, b| b.cmp(a));
         if self.lists.len() == 0 {
-            self.lists.make_places(self.view.len);
+            self.lists.add_places(self.view.len);
         }
         (Stage::Placing { chosen }, count * lists)
     }

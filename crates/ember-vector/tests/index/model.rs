@@ -130,7 +130,7 @@ fn restored(index: &Index, damages: u8, scratch: &mut Scratch) -> Index {
     let mut numbers = Numbers(damages.into());
     for slot in slots {
         for level in 0..=index.level(slot) {
-            let mut links = index.neighbours(slot, level);
+            let mut links = index.neighbors(slot, level);
             if damages > 128 && numbers.below(8) == 0 {
                 match numbers.below(4) {
                     0 => links.clear(),
@@ -224,7 +224,7 @@ fn run(config: Config, steps: &[Step]) {
             }
             Step::LinkHere(most) => index.link_pending(most.into(), &mut scratch),
             Step::BeginTraining => {
-                index.want_training();
+                index.request_training();
                 if let Some(begun) = index.begin_training() {
                     training = Some(begun);
                 }

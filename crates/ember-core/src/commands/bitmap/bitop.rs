@@ -134,18 +134,18 @@ fn bitop(call: &mut Call<'_, '_>) -> AttemptResult {
     let mut target = call.keys.key(2);
     // Replicas that are older than the operation receive its result. Removals of expired keys are recorded first, so
     // this comes last.
-    let told = (!rule.is_known_to_all() && target.is_journaled()).then(|| result.clone());
+    let journaled = (!rule.is_known_to_all() && target.is_journaled()).then(|| result.clone());
     if result.is_empty() {
         if target.remove().is_some() {
             target.notify(Event::DEL);
-            if told.is_some() {
+            if journaled.is_some() {
                 target.journal_removal();
             }
         }
     } else {
         value::set_raw(&mut target, result, None);
         target.notify(value::SET);
-        if let Some(bytes) = told {
+        if let Some(bytes) = journaled {
             target.journal("SET", |words| _ = words.word(&bytes));
         }
     }

@@ -125,15 +125,15 @@ impl Options {
 /// expiries of fields, which that form lacks.
 fn journal(key: &mut Key<'_>, args: Args<'_>, options: &Options, expire_at_ms: Option<i64>) {
     let is_for_all = rdb::is_for_stream(args.at(3));
-    let anew = key.entry().filter(|_| !is_for_all).map(|entry| rdb::dump_for_stream(entry.into()));
+    let own_payload = key.entry().filter(|_| !is_for_all).map(|entry| rdb::dump_for_stream(entry.into()));
     key.journal("RESTORE", |words| {
-        words.integer(expire_at_ms.unwrap_or(0)).word(anew.as_deref().unwrap_or(args.at(3)));
+        words.integer(expire_at_ms.unwrap_or(0)).word(own_payload.as_deref().unwrap_or(args.at(3)));
         (4..args.len()).for_each(|arg| _ = words.word(args.at(arg)));
         if expire_at_ms.is_some() && !options.is_absolute {
             words.word(b"ABSTTL");
         }
     });
-    if anew.is_some() {
+    if own_payload.is_some() {
         journal_field_expiries(key);
     }
 }

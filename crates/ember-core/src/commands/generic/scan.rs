@@ -39,7 +39,7 @@ const COUNT_DEFAULT: u64 = 10;
 
 /// Entries visited per requested one: a call whose pattern matches few keys returns fewer than `COUNT` instead of
 /// taking long. Redis has the same factor.
-const LOOKS_PER_COUNT: u64 = 10;
+const VISITS_PER_COUNT: u64 = 10;
 
 struct Options<'a> {
     pattern: Option<&'a [u8]>,
@@ -100,20 +100,20 @@ fn scan(call: &mut KeyspaceCall<'_>) -> CommandResult {
     let mut cursor = Cursor::of(arguments::cursor(call.args, 1)?);
     let options = Options::parse(call.args)?;
     let mut keys = Reply::new(call.reply.protocol());
-    let (mut returned, mut looked) = (0, 0);
-    let looks_max = options.count.saturating_mul(LOOKS_PER_COUNT);
+    let (mut returned, mut examined) = (0, 0);
+    let visits_max = options.count.saturating_mul(VISITS_PER_COUNT);
     // Empty shards cost a lock each and are not counted: an iteration meets at most SHARDS of them.
-    while cursor.shard < SHARDS && returned < options.count && looked < looks_max {
+    while cursor.shard < SHARDS && returned < options.count && examined < visits_max {
         let mut data = call.keyspace.lock(cursor.shard);
         let table = data.database(call.database).table();
         let mut expired = Vec::new();
         let mut next = Some(cursor.tag);
         while let Some(tag) = next
             && returned < options.count
-            && looked < looks_max
+            && examined < visits_max
         {
             next = table.scan(tag, |entry| {
-                looked += 1;
+                examined += 1;
                 if entry.is_expired(call.turn.expired_ms()) {
                     if !call.turn.keeps_expired {
                         expired.push(entry.key().to_vec());

@@ -137,7 +137,7 @@ impl Query {
         let (mut is_by_radius, mut is_by_box, mut is_by_polygon) = (false, false, false);
         let mut arg = first;
         while arg < args.len() {
-            let behind = args.len() - arg - 1;
+            let left = args.len() - arg - 1;
             let is = |word: &str| is_word(args, arg, word);
             if is("WITHDIST") {
                 self.with_distance = true;
@@ -151,11 +151,11 @@ impl Query {
                 self.sorting = Sorting::Nearest;
             } else if is("DESC") {
                 self.sorting = Sorting::Farthest;
-            } else if is("COUNT") && behind >= 1 {
+            } else if is("COUNT") && left >= 1 {
                 let count = usize::try_from(integer(args, arg + 1)?).unwrap_or(0);
                 self.count = if count > 0 { count } else { return Err("ERR COUNT must be > 0".into()) };
                 arg += 1;
-            } else if kind.may_store && (is("STORE") || is("STOREDIST")) && behind >= 1 {
+            } else if kind.may_store && (is("STORE") || is("STOREDIST")) && left >= 1 {
                 self.target = Some(arg + 1);
                 self.stores_distances = is("STOREDIST");
                 arg += 1;
@@ -163,33 +163,29 @@ impl Query {
                 self.stores_distances = true;
             } else if kind.is_by_options
                 && is("FROMMEMBER")
-                && behind >= 1
+                && left >= 1
                 && !is_from_position
                 && !is_by_polygon
             {
                 self.centre = set.map(|set| position_of(set, args.at(arg + 1))).transpose()?;
                 is_from_member = true;
                 arg += 1;
-            } else if kind.is_by_options
-                && is("FROMLONLAT")
-                && behind >= 2
-                && !is_from_member
-                && !is_by_polygon
+            } else if kind.is_by_options && is("FROMLONLAT") && left >= 2 && !is_from_member && !is_by_polygon
             {
                 self.centre = Some(position(args, arg + 1)?);
                 is_from_position = true;
                 arg += 2;
-            } else if kind.is_by_options && is("BYRADIUS") && behind >= 2 && !is_by_box && !is_by_polygon {
+            } else if kind.is_by_options && is("BYRADIUS") && left >= 2 && !is_by_box && !is_by_polygon {
                 self.set_shape(circle(args, arg + 1)?);
                 is_by_radius = true;
                 arg += 2;
-            } else if kind.is_by_options && is("BYBOX") && behind >= 3 && !is_by_radius && !is_by_polygon {
+            } else if kind.is_by_options && is("BYBOX") && left >= 3 && !is_by_radius && !is_by_polygon {
                 self.set_shape(rectangle(args, arg + 1)?);
                 is_by_box = true;
                 arg += 3;
             } else if kind.is_by_options
                 && is("BYPOLYGON")
-                && behind >= 2
+                && left >= 2
                 && !(is_from_member || is_from_position || is_by_radius || is_by_box)
             {
                 let (polygon, end) = polygon(args, arg + 1)?;
@@ -214,10 +210,11 @@ impl Query {
 
     fn check(&self, args: Args<'_>, kind: Kind, has_centre: bool, has_shape: bool) -> CommandResult {
         if self.target.is_some() && (self.with_distance || self.with_hash || self.with_position) {
-            let who = if kind.is_by_options { "GEOSEARCHSTORE" } else { "STORE option in GEORADIUS" };
-            return Err(
-                format!("ERR {who} is not compatible with WITHDIST, WITHHASH and WITHCOORD options").into()
-            );
+            let name = if kind.is_by_options { "GEOSEARCHSTORE" } else { "STORE option in GEORADIUS" };
+            return Err(format!(
+                "ERR {name} is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
+            )
+            .into());
         }
         if !has_centre {
             let before = "ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for ";

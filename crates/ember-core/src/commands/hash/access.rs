@@ -13,22 +13,22 @@ use crate::types::hash::{Hash, NewExpiry, NewField};
 /// others are skipped until active expiry removes them: no command waits for millions of removals.
 const EXPIRED_MAX: usize = 1024;
 
-/// Calls `look` to read the hash in argument 1, as a use, with the Unix time in ms up to which fields have expired.
+/// Calls `inspect` to read the hash in argument 1, as a use, with the Unix time in ms up to which fields have expired.
 ///
 /// # Errors
 /// `WrongType` if the key holds another type.
 #[inline]
 pub(super) fn read<R>(
     call: &mut Call<'_, '_>,
-    look: impl FnOnce(Option<&Hash>, &mut Reply, i64) -> R,
+    inspect: impl FnOnce(Option<&Hash>, &mut Reply, i64) -> R,
 ) -> Result<R, CommandError> {
     let (expired_ms, keeps_expired) = (call.keys.turn.expired_ms(), call.keys.turn.keeps_expired);
     match call.keys.read_value::<Hash>(1)? {
         Some(hash) if hash.is_due(expired_ms) && !keeps_expired => {}
-        hash => return Ok(look(hash, call.reply, expired_ms)),
+        hash => return Ok(inspect(hash, call.reply, expired_ms)),
     }
     remove_expired(&mut call.keys.key(1), EXPIRED_MAX)?;
-    Ok(look(call.keys.value::<Hash>(1)?, call.reply, expired_ms))
+    Ok(inspect(call.keys.value::<Hash>(1)?, call.reply, expired_ms))
 }
 
 /// Returns the key in argument 1 for a change of a hash.
@@ -54,7 +54,7 @@ pub(super) fn remove_expired(key: &mut Key<'_>, max: usize) -> Result<(), Comman
         let expired = key.edit_value::<Hash, usize>(Event::ELEMENTS_EXPIRED, |hash| {
             hash.remove_expired(expired_ms, max, &mut names)
         })?;
-        key.note_expired_fields(expired.unwrap_or(0) as u64, &names);
+        key.count_expired_fields(expired.unwrap_or(0) as u64, &names);
     }
     Ok(())
 }

@@ -48,8 +48,9 @@ fn observe(
     if let Some(bytes) = present
         && hyperloglog::encoding(bytes) == Some(Encoding::Dense)
     {
-        let news = observations.iter().any(|&observation| hyperloglog::is_news_to_dense(bytes, observation));
-        if news {
+        let has_change =
+            observations.iter().any(|&observation| hyperloglog::changes_dense(bytes, observation));
+        if has_change {
             edit_bytes(key, 0, |bytes| {
                 observations.iter().for_each(|&observation| {
                     hyperloglog::observe_dense(bytes, observation);
@@ -57,7 +58,7 @@ fn observe(
                 hyperloglog::forget_estimate(bytes);
             });
         }
-        return Ok(news);
+        return Ok(has_change);
     }
     let mut is_change = present.is_none();
     let mut bytes = present.map_or_else(hyperloglog::empty, <[u8]>::to_vec);

@@ -56,7 +56,7 @@ fn pfdebug(call: &mut Call<'_, '_>) -> CommandResult {
     union.add(bytes)?;
     if is_sparse {
         let mut dense = bytes.to_vec();
-        hyperloglog::make_dense(&mut dense)?;
+        hyperloglog::convert_to_dense(&mut dense)?;
         let expire_at_ms = key.expire_at_ms();
         set_raw(&mut key, dense, expire_at_ms);
     }

@@ -44,7 +44,7 @@ fn pfmerge(call: &mut Call<'_, '_>) -> CommandResult {
     let mut key = call.keys.key(1);
     let mut merged = bytes(key.entry())?.map_or_else(hyperloglog::empty, <[u8]>::to_vec);
     if is_dense {
-        hyperloglog::make_dense(&mut merged)?;
+        hyperloglog::convert_to_dense(&mut merged)?;
     }
     for observation in union.observations() {
         hyperloglog::observe(&mut merged, observation, sparse_bytes_max)?;

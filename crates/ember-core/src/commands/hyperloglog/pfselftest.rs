@@ -34,16 +34,16 @@ const ERRORS_MAX: f64 = 6.0;
 fn pfselftest(call: &mut KeyspaceCall<'_>) -> CommandResult {
     let mut sparse = hyperloglog::empty();
     let mut dense = hyperloglog::empty();
-    hyperloglog::make_dense(&mut dense)?;
+    hyperloglog::convert_to_dense(&mut dense)?;
     for number in 1..=ELEMENTS {
         let observation = Observation::of(&number.to_le_bytes());
-        let is_news = hyperloglog::observe_dense(&mut dense, observation);
+        let is_change = hyperloglog::observe_dense(&mut dense, observation);
         if number <= SPARSE_ELEMENTS {
-            let is_news_to_sparse = hyperloglog::observe(&mut sparse, observation, usize::MAX)?;
+            let changes_sparse = hyperloglog::observe(&mut sparse, observation, usize::MAX)?;
             if hyperloglog::encoding(&sparse) != Some(Encoding::Sparse) {
                 return Err("ERR TESTFAILED sparse encoding not used".into());
             }
-            if is_news != is_news_to_sparse || hyperloglog::estimate(&sparse) != hyperloglog::estimate(&dense)
+            if is_change != changes_sparse || hyperloglog::estimate(&sparse) != hyperloglog::estimate(&dense)
             {
                 return Err("ERR TESTFAILED dense/sparse disagree".into());
             }

@@ -40,7 +40,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
 ];
 
 fn blmove(call: &mut Call<'_, '_>) -> AttemptResult {
-    let ends = Ends::said_by(call.args)?;
+    let ends = Ends::parse_ends(call.args)?;
     move_or_wait(call, ends, 5)
 }
 

@@ -41,7 +41,7 @@ fn linsert(call: &mut Call<'_, '_>) -> CommandResult {
     };
     let pivot = Needle::new(args.at(3));
     let len = call.keys.key(1).edit_value(Event::list("linsert"), |list: &mut List| {
-        let is_added = list.insert_beside(&pivot, side, NewElement::argument(args, 4), limit);
+        let is_added = list.insert_next_to(&pivot, side, NewElement::argument(args, 4), limit);
         is_added.then_some(list.len())
     })?;
     call.reply.integer(match len {

@@ -49,16 +49,16 @@ pub(super) struct Ends {
     pub(super) from: End,
     pub(super) to: End,
     /// Whether the arguments name them.
-    pub(super) are_said: bool,
+    pub(super) are_given: bool,
 }
 
 impl Ends {
     /// The ends of the older commands.
-    pub(super) const USUAL: Ends = Ends { from: End::Back, to: End::Front, are_said: false };
+    pub(super) const USUAL: Ends = Ends { from: End::Back, to: End::Front, are_given: false };
 
     /// Returns the ends in arguments 3 and 4.
-    pub(super) fn said_by(args: Args<'_>) -> Result<Ends, CommandError> {
-        Ok(Ends { from: end(args, 3)?, to: end(args, 4)?, are_said: true })
+    pub(super) fn parse_ends(args: Args<'_>) -> Result<Ends, CommandError> {
+        Ok(Ends { from: end(args, 3)?, to: end(args, 4)?, are_given: true })
     }
 }
 
@@ -69,7 +69,7 @@ pub(super) fn move_element(call: &mut Call<'_, '_>, ends: Ends) -> Result<bool, 
     if is_moved {
         let args = call.args;
         // As in Redis: readers of the stream know both commands.
-        call.keys.journal(|words| match ends.are_said {
+        call.keys.journal(|words| match ends.are_given {
             true => {
                 let words = words.word(b"LMOVE").word(args.at(1)).word(args.at(2));
                 words.word(args.at(3)).word(args.at(4));
@@ -102,7 +102,7 @@ fn try_move_element(call: &mut Call<'_, '_>, from: End, to: End) -> Result<bool,
 }
 
 fn lmove(call: &mut Call<'_, '_>) -> CommandResult {
-    let ends = Ends::said_by(call.args)?;
+    let ends = Ends::parse_ends(call.args)?;
     reply_moved(call, ends)
 }
 

@@ -44,15 +44,15 @@ fn pop_one(call: &mut Call<'_, '_>) -> CommandResult {
     let Call { keys, reply, .. } = call;
     let mut random = Random::seeded(keys.turn.random.next_u64());
     let mut key = keys.key(1);
-    let (mut gone, mut digits) = (key.names(), itoa::Buffer::new());
+    let (mut removed, mut digits) = (key.names(), itoa::Buffer::new());
     let popped = key.edit_value(Event::set("spop"), |set: &mut Set| {
         set.pop_random(&mut random, |member| {
-            gone.add(member.bytes(&mut digits));
+            removed.add(member.bytes(&mut digits));
             write_member(reply, member);
         });
     })?;
     match popped {
-        Some(_) => key.journal("SREM", |words| gone.write(words)),
+        Some(_) => key.journal("SREM", |words| removed.write(words)),
         None => reply.null(),
     }
     Ok(())
@@ -75,7 +75,7 @@ fn pop_count(call: &mut Call<'_, '_>) -> AttemptResult {
     let mut random = Random::seeded(keys.turn.random.next_u64());
     let mut emptied = Set::default();
     let mut key = keys.key(1);
-    let (mut gone, mut digits) = (key.names(), itoa::Buffer::new());
+    let (mut removed, mut digits) = (key.names(), itoa::Buffer::new());
     key.edit_value(Event::set("spop"), |set: &mut Set| {
         reply.set(count.min(set.len()));
         if count >= set.len() {
@@ -83,12 +83,12 @@ fn pop_count(call: &mut Call<'_, '_>) -> AttemptResult {
             emptied = std::mem::take(set);
         } else {
             set.pop_many(count, &mut random, &limits, |member| {
-                gone.add(member.bytes(&mut digits));
+                removed.add(member.bytes(&mut digits));
                 write_member(reply, member);
             });
         }
     })?;
-    journal_popped(&mut key, &gone);
+    journal_popped(&mut key, &removed);
     if emptied.memory_bytes() >= reclaim::WORTH_BYTES_MIN {
         reclaim::later(emptied, 1);
     }

@@ -88,7 +88,7 @@ impl Claimed {
     }
 
     /// Returns whether their records create their consumer.
-    pub(super) fn makes_consumer(&self) -> bool {
+    pub(super) fn creates_consumer(&self) -> bool {
         self.journaled.as_ref().is_some_and(|claimed| !claimed.is_empty())
     }
 

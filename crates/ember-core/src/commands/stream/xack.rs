@@ -48,7 +48,7 @@ fn xack(call: &mut Call<'_, '_>) -> AttemptResult {
         return Ok(Attempt::Done);
     }
     let ids = ids(args, 3)?;
-    let acknowledged = key.edit_aside(|stream: &mut Stream| {
+    let acknowledged = key.edit_unobserved(|stream: &mut Stream| {
         stream.groups_mut().edit(args.at(2), |group| ids.iter().filter(|&&id| group.acknowledge(id)).count())
     })?;
     let acknowledged = acknowledged.flatten().unwrap_or(0);

@@ -60,11 +60,11 @@ impl Claim {
     /// Returns the approximate number of steps: one for each claimed entry, or for several visited ones that are not
     /// idle for long enough.
     fn steps(&self, group: &Group) -> usize {
-        const LOOKS_PER_STEP: usize = 8;
+        const CHECKS_PER_STEP: usize = 8;
         let pending = group.pending_count();
         let at_most = |count: u64| usize::try_from(count).unwrap_or(usize::MAX).min(pending);
         let looks = if self.min_idle_ms == 0 { 0 } else { at_most(self.count * ATTEMPTS_FACTOR) };
-        at_most(self.count).max(looks / LOOKS_PER_STEP)
+        at_most(self.count).max(looks / CHECKS_PER_STEP)
     }
 }
 
@@ -104,17 +104,17 @@ fn xautoclaim(call: &mut Call<'_, '_>) -> AttemptResult {
     let Call { keys, reply, .. } = call;
     let mut key = keys.key(1);
     let claimed = Claimed::of(&key);
-    let outcome = key.edit_aside(|stream: &mut Stream| {
+    let outcome = key.edit_unobserved(|stream: &mut Stream| {
         stream.edit_group(args.at(2), |log, group| run(log, group, args.at(3), &claim, claimed, reply))
     })?;
-    let Outcome { is_new, changes, claimed, gone } =
+    let Outcome { is_new, changes, claimed, deleted } =
         outcome.flatten().expect("it was read under the same lock");
     let (group, consumer) = (args.at(2), args.at(3));
-    if is_new && !claimed.makes_consumer() {
+    if is_new && !claimed.creates_consumer() {
         journal_consumer(&mut key, group, consumer);
     }
     claimed.journal(&mut key, group, consumer);
-    journal_acknowledged(&mut key, group, &gone);
+    journal_acknowledged(&mut key, group, &deleted);
     if is_new {
         key.notify(Event::stream("xgroup-createconsumer"));
     }
@@ -129,7 +129,7 @@ struct Outcome {
     changes: u64,
     claimed: Claimed,
     /// Entries that can no longer be acknowledged, because they were deleted.
-    gone: Vec<StreamId>,
+    deleted: Vec<StreamId>,
 }
 
 /// Claims entries and writes the reply.
@@ -143,7 +143,7 @@ fn run(
 ) -> Outcome {
     let (consumer, is_new) = see_consumer(group, consumer, claim.now_ms);
     let mut entries = Reply::new(reply.protocol());
-    let mut gone = Vec::new();
+    let mut deleted = Vec::new();
     let mut left = claim.count;
     let mut attempts = claim.count * ATTEMPTS_FACTOR;
     let mut next = Some(claim.start);
@@ -157,7 +157,7 @@ fn run(
         next = id.next();
         let Some(entry) = log.entry(id) else {
             group.acknowledge(id);
-            gone.push(id);
+            deleted.push(id);
             left -= 1;
             continue;
         };
@@ -181,7 +181,7 @@ fn run(
     reply_id(reply, following.map_or(StreamId::MIN, |(id, _)| id));
     reply.array(claimed.len());
     reply.append(&entries);
-    reply.array(gone.len());
-    gone.iter().for_each(|&id| reply_id(reply, id));
-    Outcome { is_new, changes: u64::from(is_new) + (claimed.len() + gone.len()) as u64, claimed, gone }
+    reply.array(deleted.len());
+    deleted.iter().for_each(|&id| reply_id(reply, id));
+    Outcome { is_new, changes: u64::from(is_new) + (claimed.len() + deleted.len()) as u64, claimed, deleted }
 }

@@ -113,20 +113,20 @@ fn xclaim(call: &mut Call<'_, '_>) -> AttemptResult {
     let Call { keys, reply, .. } = call;
     let mut key = keys.key(1);
     let claimed = Claimed::of(&key);
-    let outcome = key.edit_aside(|stream: &mut Stream| {
+    let outcome = key.edit_unobserved(|stream: &mut Stream| {
         stream.edit_group(args.at(2), |log, group| run(log, group, args.at(3), &claim, claimed, reply))
     })?;
-    let Outcome { is_new, changes, position, claimed, gone } =
+    let Outcome { is_new, changes, position, claimed, deleted } =
         outcome.flatten().expect("it was read under the same lock");
     let (group, consumer) = (args.at(2), args.at(3));
-    if is_new && !claimed.makes_consumer() {
+    if is_new && !claimed.creates_consumer() {
         journal_consumer(&mut key, group, consumer);
     }
     if let Some((last_id, entries_read)) = position {
         journal_position(&mut key, group, last_id, entries_read);
     }
     claimed.journal(&mut key, group, consumer);
-    journal_acknowledged(&mut key, group, &gone);
+    journal_acknowledged(&mut key, group, &deleted);
     if is_new {
         key.notify(Event::stream("xgroup-createconsumer"));
     }
@@ -143,7 +143,7 @@ struct Outcome {
     position: Option<(StreamId, Option<i64>)>,
     claimed: Claimed,
     /// Entries that can no longer be acknowledged, because they were deleted.
-    gone: Vec<StreamId>,
+    deleted: Vec<StreamId>,
 }
 
 /// Claims entries.
@@ -161,11 +161,11 @@ fn run(
     }
     let (consumer, is_new) = see_consumer(group, consumer, claim.now_ms);
     let mark = reply.mark();
-    let mut gone = Vec::new();
+    let mut deleted = Vec::new();
     for &id in &claim.ids {
         let Some(entry) = log.entry(id) else {
             if group.acknowledge(id) {
-                gone.push(id);
+                deleted.push(id);
             }
             continue;
         };
@@ -180,12 +180,12 @@ fn run(
         claimed.add(id, pending);
     }
     reply.insert_array(mark, claimed.len());
-    let mut changes = (claimed.len() + gone.len()) as u64;
+    let mut changes = (claimed.len() + deleted.len()) as u64;
     if changes == 0 {
         changes = u64::from(moves_group);
     }
     let position = moves_group.then_some((group.last_id, group.entries_read));
-    Outcome { is_new, changes: changes + u64::from(is_new), position, claimed, gone }
+    Outcome { is_new, changes: changes + u64::from(is_new), position, claimed, deleted }
 }
 
 /// Returns the new state of a claimed entry; `None` if it cannot be claimed.

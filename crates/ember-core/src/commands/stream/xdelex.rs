@@ -102,12 +102,12 @@ fn delete(stream: &mut Stream, id: StreamId, references: References, traces: &mu
         return NEEDED;
     }
     if references == References::Delete {
-        stream.groups_mut().acknowledge_everywhere(id, |group| traces.note_acknowledged(group, id));
+        stream.groups_mut().acknowledge_everywhere(id, |group| traces.record_acknowledged(group, id));
     }
     if !stream.log_mut().delete(id) {
         return MISSING;
     }
-    traces.note_deleted(&[id]);
+    traces.record_deleted(&[id]);
     DELETED
 }
 
@@ -152,7 +152,7 @@ fn xackdel(call: &mut Call<'_, '_>) -> CommandResult {
             let was_pending = stream.groups_mut().edit(args.at(2), |group| group.acknowledge(id));
             results.push(if was_pending == Some(true) {
                 acknowledged += 1;
-                traces.note_acknowledged(args.at(2), id);
+                traces.record_acknowledged(args.at(2), id);
                 // An entry that was deleted earlier has the same result as one deleted now.
                 delete(stream, id, options.references, &mut traces).max(DELETED)
             } else {

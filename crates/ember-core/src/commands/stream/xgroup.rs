@@ -166,7 +166,7 @@ fn help(call: &mut Call<'_, '_>) -> CommandResult {
 /// The options after the ID of CREATE and SETID.
 #[derive(Default)]
 struct Options {
-    make_stream: bool,
+    creates_stream: bool,
     entries_read: Option<i64>,
 }
 
@@ -176,7 +176,7 @@ fn read_options(call: &Call<'_, '_>, takes_mkstream: bool) -> Result<Options, Co
     let mut arg = 5;
     while arg < args.len() {
         if takes_mkstream && is_word(args, arg, "MKSTREAM") {
-            options.make_stream = true;
+            options.creates_stream = true;
             arg += 1;
         } else if is_word(args, arg, "ENTRIESREAD") && arg + 1 < args.len() {
             options.entries_read = match integer(args, arg + 1)? {
@@ -217,7 +217,7 @@ fn create(call: &mut Call<'_, '_>) -> CommandResult {
     let args = call.args;
     let options = read_options(call, true)?;
     let mut key = call.keys.key(2);
-    let present = if options.make_stream { key.value::<Stream>()? } else { Some(stream(&key)?) };
+    let present = if options.creates_stream { key.value::<Stream>()? } else { Some(stream(&key)?) };
     if args.len() > 8 {
         return Err(unknown_options(args));
     }
@@ -230,7 +230,7 @@ fn create(call: &mut Call<'_, '_>) -> CommandResult {
     let add = |stream: &mut Stream| stream.groups_mut().create(args.at(3), group);
     if is_new_key {
         key.edit_or_create(Event::stream("xgroup-create"), |stream| Edited::changed(add(stream)))?;
-    } else if key.edit_aside(add)? == Some(true) {
+    } else if key.edit_unobserved(add)? == Some(true) {
         key.count_changes(1);
         key.notify(Event::stream("xgroup-create"));
     } else {
@@ -252,7 +252,7 @@ fn set_id(call: &mut Call<'_, '_>) -> CommandResult {
         b"$" => stream.log().last_id(),
         text => id(text, 0)?,
     };
-    key.edit_aside(|stream: &mut Stream| {
+    key.edit_unobserved(|stream: &mut Stream| {
         stream.groups_mut().edit(args.at(3), |group| {
             group.last_id = last_id;
             group.entries_read = options.entries_read;
@@ -268,15 +268,15 @@ fn destroy(call: &mut Call<'_, '_>) -> CommandResult {
     let args = call.args;
     let mut key = call.keys.key(2);
     stream(&key)?;
-    let is_gone =
-        key.edit_aside(|stream: &mut Stream| stream.groups_mut().destroy(args.at(3)))? == Some(true);
-    if is_gone {
+    let is_removed =
+        key.edit_unobserved(|stream: &mut Stream| stream.groups_mut().destroy(args.at(3)))? == Some(true);
+    if is_removed {
         key.count_changes(1);
         key.notify(Event::stream("xgroup-destroy"));
         // Blocked consumers are notified that their group was destroyed.
         key.wake();
     }
-    call.reply.integer(i64::from(is_gone));
+    call.reply.integer(i64::from(is_removed));
     Ok(())
 }
 
@@ -287,7 +287,7 @@ fn create_consumer(call: &mut Call<'_, '_>) -> CommandResult {
     let group = stream.groups().get(args.at(3));
     let is_new = group.is_some_and(|group| group.number_of(args.at(4)).is_none());
     if is_new {
-        key.edit_aside(|stream: &mut Stream| {
+        key.edit_unobserved(|stream: &mut Stream| {
             stream.groups_mut().edit(args.at(3), |group| see_consumer(group, args.at(4), now_ms))
         })?;
         key.count_changes(1);
@@ -301,7 +301,7 @@ fn delete_consumer(call: &mut Call<'_, '_>) -> CommandResult {
     let args = call.args;
     let mut key = call.keys.key(2);
     stream_with_group(&key, args)?;
-    let pending = key.edit_aside(|stream: &mut Stream| {
+    let pending = key.edit_unobserved(|stream: &mut Stream| {
         stream.groups_mut().edit(args.at(3), |group| group.remove_consumer(args.at(4)))
     })?;
     let pending = pending.flatten().flatten();

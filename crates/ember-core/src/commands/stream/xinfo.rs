@@ -252,9 +252,9 @@ fn stream(call: &mut Call<'_, '_>) -> AttemptResult {
 fn full_steps(stream: &Stream, count: usize) -> usize {
     let of_group = |group: &Group| {
         // Each pending entry is also listed for its consumer.
-        2 * told(group.pending_count(), count) + group.consumers().len()
+        2 * shown_count(group.pending_count(), count) + group.consumers().len()
     };
-    told(stream.len(), count) + stream.groups().iter().map(|(_, group)| of_group(group)).sum::<usize>()
+    shown_count(stream.len(), count) + stream.groups().iter().map(|(_, group)| of_group(group)).sum::<usize>()
 }
 
 fn reply_entry_field(reply: &mut Reply, name: &str, entry: Option<Entry<'_>>) {
@@ -273,8 +273,8 @@ fn reply_group(reply: &mut Reply, log: &Log, name: &[u8], group: &Group, count: 
     reply_known(reply, "lag", group.lag(log));
     reply_field(reply, "pel-count", group.pending_count() as i64);
     reply.bulk(b"pending");
-    reply.array(told(group.pending_count(), count));
-    for (id, pending) in group.pending(StreamId::MIN..=StreamId::MAX).take(told(usize::MAX, count)) {
+    reply.array(shown_count(group.pending_count(), count));
+    for (id, pending) in group.pending(StreamId::MIN..=StreamId::MAX).take(shown_count(usize::MAX, count)) {
         reply.array(4);
         reply_id(reply, id);
         reply.bulk(group.consumer(pending.consumer).name());
@@ -287,7 +287,7 @@ fn reply_group(reply: &mut Reply, log: &Log, name: &[u8], group: &Group, count: 
 }
 
 /// Returns how many of `len` pending entries are shown.
-fn told(len: usize, count: usize) -> usize {
+fn shown_count(len: usize, count: usize) -> usize {
     if count == 0 { len } else { len.min(count) }
 }
 
@@ -298,8 +298,8 @@ fn reply_consumer(reply: &mut Reply, group: &Group, consumer: &Consumer, count: 
     reply_field(reply, "active-time", consumer.active_ms.unwrap_or(-1));
     reply_field(reply, "pel-count", consumer.pending_count() as i64);
     reply.bulk(b"pending");
-    reply.array(told(consumer.pending_count(), count));
-    for id in consumer.pending(StreamId::MIN..=StreamId::MAX).take(told(usize::MAX, count)) {
+    reply.array(shown_count(consumer.pending_count(), count));
+    for id in consumer.pending(StreamId::MIN..=StreamId::MAX).take(shown_count(usize::MAX, count)) {
         let pending = group.pending_entry(id).expect("a consumer's pending entries are the group's");
         reply.array(3);
         reply_id(reply, id);

@@ -119,7 +119,7 @@ fn reply_summary(reply: &mut Reply, group: &Group) {
 fn reply_entries(reply: &mut Reply, group: &Group, filter: &Filter<'_>, now_ms: i64) {
     let mark = reply.mark();
     let mut left = filter.count;
-    let mut tell = |id: StreamId, pending: &Pending| {
+    let mut reply_entry = |id: StreamId, pending: &Pending| {
         let idle_ms = now_ms.wrapping_sub(pending.delivered_ms);
         if filter.min_idle_ms == 0 || idle_ms >= filter.min_idle_ms {
             left -= 1;
@@ -135,12 +135,13 @@ fn reply_entries(reply: &mut Reply, group: &Group, filter: &Filter<'_>, now_ms: 
     match filter.consumer {
         _ if filter.count == 0 => {}
         None => {
-            group.pending(ids).find(|(id, pending)| tell(*id, pending));
+            group.pending(ids).find(|(id, pending)| reply_entry(*id, pending));
         }
         Some(name) => {
             if let Some(number) = group.number_of(name) {
                 let mut of_consumer = group.consumer(number).pending(ids);
-                of_consumer.find(|&id| group.pending_entry(id).is_some_and(|pending| tell(id, pending)));
+                of_consumer
+                    .find(|&id| group.pending_entry(id).is_some_and(|pending| reply_entry(id, pending)));
             }
         }
     }

@@ -123,9 +123,9 @@ fn deliver(
     let Call { args, keys, reply, .. } = call;
     let mut key = keys.key(arg);
     let is_journaled = key.is_journaled();
-    let mut told = Vec::new();
+    let mut journaled = Vec::new();
     let mut position = None;
-    let delivered = key.edit_aside(|stream: &mut Stream| {
+    let delivered = key.edit_unobserved(|stream: &mut Stream| {
         stream.edit_group(request.group, |log, group| {
             let (consumer, is_new) = see_consumer(group, request.consumer, request.now_ms);
             let has_new = || log.last_entry_id().is_some_and(|last| last > group.last_id);
@@ -148,7 +148,7 @@ fn deliver(
                         let is_read = |&(id, pending): &(StreamId, Pending)| {
                             pending.consumer == consumer && log.entry(id).is_some()
                         };
-                        told.extend(read.filter(is_read));
+                        journaled.extend(read.filter(is_read));
                     }
                     true
                 }
@@ -164,10 +164,10 @@ fn deliver(
     key.count_changes(u64::from(is_new) + u64::from(is_change));
     let (group, consumer) = (request.group, request.consumer);
     // The record of a pending entry creates its consumer, too.
-    if is_new && told.is_empty() {
+    if is_new && journaled.is_empty() {
         journal_consumer(&mut key, group, consumer);
     }
-    told.into_iter().for_each(|(id, pending)| journal_pending(&mut key, group, consumer, id, pending));
+    journaled.into_iter().for_each(|(id, pending)| journal_pending(&mut key, group, consumer, id, pending));
     if let Some((last_id, entries_read)) = position {
         journal_position(&mut key, group, last_id, entries_read);
     }

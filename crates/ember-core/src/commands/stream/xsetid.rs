@@ -76,7 +76,7 @@ fn xsetid(call: &mut Call<'_, '_>) -> CommandResult {
     let mut key = call.keys.key(1);
     let stream = key.value::<Stream>()?.ok_or(CommandError::NoSuchKey)?;
     check(stream.log(), &counters)?;
-    key.edit_aside(|stream: &mut Stream| {
+    key.edit_unobserved(|stream: &mut Stream| {
         let log = stream.log_mut();
         let max_deleted_id = counters.max_deleted_id.filter(|&id| id != StreamId::MIN);
         log.set_counters(

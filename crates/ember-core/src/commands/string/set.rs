@@ -128,7 +128,7 @@ impl SetOptions {
     /// Applies TIER and PIN to the stored value. This concerns only this server and is not recorded.
     fn place(&self, key: &mut Key<'_>) {
         match self.tier {
-            Some(Tier::Cold) => key.wants_demotion(),
+            Some(Tier::Cold) => key.request_demotion(),
             Some(Tier::Hot) if self.pin => key.set_pinned(true),
             Some(Tier::Hot) | None => {}
         }

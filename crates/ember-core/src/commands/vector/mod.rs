@@ -16,7 +16,7 @@ mod vector_update;
 
 use crate::call::DataCommand;
 use crate::error::CommandError;
-use crate::types::vector_set::{MADE_DEFAULT, Made, VectorSet};
+use crate::types::vector_set::{TUNING_DEFAULT, Tuning, VectorSet};
 
 /// The family's commands, file by file.
 pub(super) const COMMANDS: &[&[DataCommand]] = &[
@@ -35,6 +35,6 @@ pub(super) const COMMANDS: &[&[DataCommand]] = &[
 
 const NO_INDEX: CommandError = CommandError::Text(std::borrow::Cow::Borrowed("ERR no such index"));
 
-fn made(set: &VectorSet) -> Made {
-    set.made().unwrap_or(MADE_DEFAULT)
+fn tuning(set: &VectorSet) -> Tuning {
+    set.tuning().unwrap_or(TUNING_DEFAULT)
 }

@@ -216,6 +216,6 @@ pub(super) fn write_vector(vector: &[f32], reply: &mut Reply) {
 pub(super) fn score(set: &VectorSet, distance: f32) -> f64 {
     match set.metric() {
         Metric::Cosine => 1.0 - f64::from(distance),
-        Metric::L2 | Metric::InnerProduct => set.told(distance).into(),
+        Metric::L2 | Metric::InnerProduct => set.metric_distance(distance).into(),
     }
 }

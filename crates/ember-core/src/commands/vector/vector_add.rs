@@ -2,7 +2,7 @@
 
 use ember_protocol::Args;
 
-use super::{NO_INDEX, given, made};
+use super::{NO_INDEX, given, tuning};
 use crate::call::{DataCommand, Locked, Run};
 use crate::commands::arguments::is_word;
 use crate::commands::vector_set::vector::to_blob;
@@ -48,22 +48,22 @@ fn add(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
         let mut key = call.keys.key(1);
         let set = key.value::<VectorSet>()?.ok_or(NO_INDEX)?;
         let dim = set.projection().map_or(set.dim(), |projection| projection.input);
-        let width = made(set).build_width;
+        let width = tuning(set).build_width;
         let (vector, next) = given?.of(dim)?;
         let payload = payload(args, next)?;
         let blob = key.is_journaled().then(|| to_blob(&vector));
         let prepared = set.prepared(&set.reduced(vector));
         let (name, is_linked_later) = (args.at(2), key.links_later());
-        let mut has_news = false;
+        let mut must_notify = false;
         let is_new = key.edit_value(Event::module("vector.add"), |set: &mut VectorSet| {
             let is_new = set.set(name, &prepared, payload, width, is_linked_later);
-            has_news = set.has_news_for_linkers();
+            must_notify = set.needs_linkers();
             set.keep_up();
             is_new
         })?;
         let is_new = is_new.flatten().ok_or("ERR the index has reached its maximum number of elements")?;
-        if has_news {
-            key.wants_links();
+        if must_notify {
+            key.request_linking();
         }
         if let Some(blob) = blob {
             key.journal("VECTOR.ADD", |words| {

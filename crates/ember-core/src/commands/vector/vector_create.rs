@@ -9,8 +9,8 @@ use crate::effects::events::Event;
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::vector_set::{
-    DIM_MAX, Kind, LINKS_DEFAULT, LINKS_MAX, LINKS_MIN, LISTS_MAX, MADE_DEFAULT, Made, Metric, Scalar, Shape,
-    VectorSet,
+    DIM_MAX, Kind, LINKS_DEFAULT, LINKS_MAX, LINKS_MIN, LISTS_MAX, Metric, Scalar, Shape, TUNING_DEFAULT,
+    Tuning, VectorSet,
 };
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -45,7 +45,7 @@ fn shape(args: Args<'_>) -> Result<Shape, CommandError> {
         scalar: Scalar::F32,
         kind: Kind::Flat,
         projection: None,
-        made: Some(MADE_DEFAULT),
+        tuning: Some(TUNING_DEFAULT),
     };
     let mut kind = "HNSW";
     let (mut links, mut build_width, mut search_width) = (None, None, None);
@@ -94,10 +94,10 @@ fn shape(args: Args<'_>) -> Result<Shape, CommandError> {
     if kind != "HNSW" && (links.is_some() || build_width.is_some() || search_width.is_some()) {
         return Err("ERR M, EF_CONSTRUCTION and EF_SEARCH are for indexes of type HNSW".into());
     }
-    shape.made = Some(Made {
-        build_width: build_width.unwrap_or(MADE_DEFAULT.build_width),
-        search_width: search_width.unwrap_or(MADE_DEFAULT.search_width),
-        probes: probes.unwrap_or(MADE_DEFAULT.probes),
+    shape.tuning = Some(Tuning {
+        build_width: build_width.unwrap_or(TUNING_DEFAULT.build_width),
+        search_width: search_width.unwrap_or(TUNING_DEFAULT.search_width),
+        probes: probes.unwrap_or(TUNING_DEFAULT.probes),
     });
     Ok(shape)
 }

@@ -31,15 +31,15 @@ fn del(call: &mut Call<'_, '_>) -> CommandResult {
     let args = call.args;
     let mut key = call.keys.key(1);
     let is_mended_later = key.links_later();
-    let mut has_news = false;
+    let mut must_notify = false;
     let removed = key.edit_value(Event::module("vector.del"), |set: &mut VectorSet| {
         let removed = (2..args.len()).filter(|&arg| set.remove(args.at(arg), is_mended_later)).count();
-        has_news = removed > 0 && set.dead() > 0;
+        must_notify = removed > 0 && set.dead() > 0;
         set.keep_up();
         removed
     })?;
-    if has_news {
-        key.wants_links();
+    if must_notify {
+        key.request_linking();
     }
     call.reply.integer(removed.ok_or(NO_INDEX)? as i64);
     Ok(())

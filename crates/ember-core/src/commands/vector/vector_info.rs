@@ -1,6 +1,6 @@
 //! VECTOR.INFO.
 
-use super::{NO_INDEX, made};
+use super::{NO_INDEX, tuning};
 use crate::call::{Call, CommandResult, DataCommand, Run};
 use crate::commands::vector_set::scalar;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
@@ -32,8 +32,8 @@ fn info(call: &mut Call<'_, '_>) -> CommandResult {
         Kind::Flat => "FLAT",
     };
     // Only lists need training.
-    let (lists, lists_wanted) = set.lists().unwrap_or((1, 0));
-    let probes = if lists_wanted > 0 { made(set).probes } else { 0 };
+    let (lists, list_count) = set.lists().unwrap_or((1, 0));
+    let probes = if list_count > 0 { tuning(set).probes } else { 0 };
     let texts = [
         ("distance", scalar::metric_name(set.metric())),
         ("type", kind),
@@ -44,9 +44,9 @@ fn info(call: &mut Call<'_, '_>) -> CommandResult {
         ("vectors", set.len()),
         ("memory", set.memory_bytes()),
         ("m", set.links()),
-        ("ef_construction", made(set).build_width),
-        ("ef_search", made(set).search_width),
-        ("nlist", lists_wanted),
+        ("ef_construction", tuning(set).build_width),
+        ("ef_search", tuning(set).search_width),
+        ("nlist", list_count),
         ("nprobe", probes),
         ("is_trained", usize::from(lists > 0)),
         ("pending", set.pending()),

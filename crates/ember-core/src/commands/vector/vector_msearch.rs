@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::reply::{Aggregate, Options, is_option, score};
-use super::{NO_INDEX, given, made};
+use super::{NO_INDEX, given, tuning};
 use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::commands::arguments::is_word;
 use crate::error::CommandError;
@@ -79,7 +79,7 @@ fn search(call: &mut Call<'_, '_>) -> AttemptResult {
     }
     let count = options.count;
     // The nearest elements to all queries may not be the nearest to any one of them.
-    let width = options.width.unwrap_or(made(set).search_width).max(count);
+    let width = options.width.unwrap_or(tuning(set).search_width).max(count);
     let search = Search {
         count: width,
         width,
@@ -117,6 +117,6 @@ fn search(call: &mut Call<'_, '_>) -> AttemptResult {
         return Ok(Attempt::Offload);
     }
     options.write(set, &hits, call.reply);
-    call.keys.turn.note_search(steps);
+    call.keys.turn.count_search(steps);
     Ok(Attempt::Done)
 }

@@ -1,6 +1,6 @@
 //! VECTOR.REINDEX.
 
-use super::{NO_INDEX, made};
+use super::{NO_INDEX, tuning};
 use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::commands::arguments::is_word;
 use crate::effects::events::Event;
@@ -36,14 +36,14 @@ fn reindex(call: &mut Call<'_, '_>) -> AttemptResult {
     let mut key = call.keys.key(1);
     let set = key.value::<VectorSet>()?.ok_or(NO_INDEX)?;
     let is_later = args.len() == 3;
-    let width = made(set).build_width;
+    let width = tuning(set).build_width;
     let steps = match set.kind() {
         // A graph built in the background would need all changes applied twice.
         Kind::Hnsw { .. } if is_later => return Err("ERR BACKGROUND is for indexes of type IVF".into()),
         Kind::Hnsw { links } => set.len().saturating_mul(width.saturating_mul(links)),
         Kind::Ivf { .. } if is_later && key.links_later() => {
-            key.edit_value(Event::module("vector.reindex"), VectorSet::want_training)?;
-            key.wants_links();
+            key.edit_value(Event::module("vector.reindex"), VectorSet::request_training)?;
+            key.request_linking();
             call.reply.ok();
             return Ok(Attempt::Done);
         }

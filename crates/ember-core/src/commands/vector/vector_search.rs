@@ -1,7 +1,7 @@
 //! VECTOR.SEARCH.
 
 use super::reply::{Options, score};
-use super::{NO_INDEX, given, made};
+use super::{NO_INDEX, given, tuning};
 use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::vector_set::{Search, VectorSet};
@@ -49,7 +49,7 @@ fn search(call: &mut Call<'_, '_>) -> AttemptResult {
     let count = options.count;
     let search = Search {
         count,
-        width: options.width.unwrap_or(made(set).search_width).max(count),
+        width: options.width.unwrap_or(tuning(set).search_width).max(count),
         probes: options.probes,
         is_exact: false,
         filter: options.filter()?,
@@ -69,6 +69,6 @@ fn search(call: &mut Call<'_, '_>) -> AttemptResult {
         return Ok(Attempt::Offload);
     }
     options.write(set, &hits, call.reply);
-    call.keys.turn.note_search(steps);
+    call.keys.turn.count_search(steps);
     Ok(Attempt::Done)
 }

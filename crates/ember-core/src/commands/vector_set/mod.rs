@@ -40,6 +40,6 @@ pub(super) const COMMANDS: &[&[DataCommand]] = &[
 fn score(set: &VectorSet, distance: f32) -> f64 {
     match set.metric() {
         Metric::Cosine => 1.0 - f64::from(distance) / 2.0,
-        Metric::L2 | Metric::InnerProduct => set.told(distance).into(),
+        Metric::L2 | Metric::InnerProduct => set.metric_distance(distance).into(),
     }
 }

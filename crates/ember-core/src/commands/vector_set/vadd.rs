@@ -92,7 +92,7 @@ impl<'a> Options<'a> {
     /// Returns the shape of a set created by a vector with `dim` dimensions.
     pub(super) fn shape(&self, dim: usize, projection: Option<Projection>) -> Shape {
         let (metric, kind) = (self.metric.unwrap_or(Metric::Cosine), Kind::Hnsw { links: self.links });
-        Shape { dim, metric, scalar: self.scalar, kind, projection, made: None }
+        Shape { dim, metric, scalar: self.scalar, kind, projection, tuning: None }
     }
 }
 
@@ -194,18 +194,18 @@ fn vadd(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
         let others = of_set.or(set.filter(|set| set.metric() != metric)).map(|set| set.prepared(&vector));
         let prepared = others.unwrap_or(prepared);
         let is_linked_later = key.links_later();
-        let mut has_news = false;
+        let mut must_notify = false;
         let is_new = key.edit_or_create(Event::module("vadd"), |set: &mut VectorSet| {
             if !set.has_shape() {
                 set.shape(options.shape(vector.len(), projection));
             }
             let is_new = set.set(name, &prepared, options.attributes, options.width, is_linked_later);
-            has_news = set.has_news_for_linkers();
+            must_notify = set.needs_linkers();
             set.keep_up();
             is_new
         })?;
-        if has_news {
-            key.wants_links();
+        if must_notify {
+            key.request_linking();
         }
         let is_new = is_new.ok_or("ERR the vector set has reached its maximum number of elements")?;
         key.journal("VADD", |words| write_effect(words, reduced, &blob, name, &options));

@@ -85,7 +85,7 @@ fn vadd_batch(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
             check(set, dim, None, &options)?;
         }
         let is_linked_later = key.links_later();
-        let mut has_news = false;
+        let mut must_notify = false;
         let added = key.edit_or_create(Event::module("vadd"), |set: &mut VectorSet| {
             if !set.has_shape() {
                 set.shape(options.shape(dim, None));
@@ -97,13 +97,13 @@ fn vadd_batch(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
                 let prepared = others.as_ref().unwrap_or(prepared);
                 added += set.set(name, prepared, None, options.width, is_linked_later).map(usize::from)?;
             }
-            has_news = set.left_to_linkers() > 0;
+            must_notify = set.left_to_linkers() > 0;
             set.keep_up();
             Some(added)
         })?;
         let added = added.ok_or("ERR the vector set has reached its maximum number of elements")?;
-        if has_news {
-            key.wants_links();
+        if must_notify {
+            key.request_linking();
         }
         call.reply.integer(added as i64);
         Ok(())

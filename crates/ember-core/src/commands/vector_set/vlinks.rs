@@ -46,16 +46,16 @@ fn vlinks(call: &mut Call<'_, '_>) -> AttemptResult {
     let slot = set.find(args.at(2)).expect("what is linked has the same elements");
     call.reply.array(set.level(slot) + 1);
     for level in (0..=set.level(slot)).rev() {
-        let neighbours = set.neighbours(slot, level);
+        let neighbors = set.neighbors(slot, level);
         if with_scores {
-            call.reply.map(neighbours.len());
+            call.reply.map(neighbors.len());
         } else {
-            call.reply.array(neighbours.len());
+            call.reply.array(neighbors.len());
         }
-        for neighbour in neighbours {
-            call.reply.bulk(set.element(neighbour).name());
+        for neighbor in neighbors {
+            call.reply.bulk(set.element(neighbor).name());
             if with_scores {
-                call.reply.double(score(set, set.distance(slot, neighbour)));
+                call.reply.double(score(set, set.distance(slot, neighbor)));
             }
         }
     }

@@ -30,15 +30,15 @@ fn vrem(call: &mut Call<'_, '_>) -> CommandResult {
     let name = call.args.at(2);
     let mut key = call.keys.key(1);
     let is_mended_later = key.links_later();
-    let mut has_news = false;
+    let mut must_notify = false;
     let removed = key.edit_value(Event::module("vrem"), |set: &mut VectorSet| {
         let removed = set.remove(name, is_mended_later);
-        has_news = removed && set.has_news_for_linkers();
+        must_notify = removed && set.needs_linkers();
         set.keep_up();
         removed
     })?;
-    if has_news {
-        key.wants_links();
+    if must_notify {
+        key.request_linking();
     }
     call.reply.boolean(removed.unwrap_or(false));
     Ok(())

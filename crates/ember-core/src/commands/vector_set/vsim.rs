@@ -113,7 +113,7 @@ fn vsim(call: &mut Call<'_, '_>) -> AttemptResult {
     // Without an angle, the reported distance is compared.
     let is_near = |distance: f32| match set.metric() {
         Metric::Cosine => distance / 2.0 <= options.epsilon,
-        Metric::L2 => set.told(distance) <= options.epsilon,
+        Metric::L2 => set.metric_distance(distance) <= options.epsilon,
         // For products there is no limit: all elements count as near.
         Metric::InnerProduct => true,
     };
@@ -140,7 +140,11 @@ fn vsim(call: &mut Call<'_, '_>) -> AttemptResult {
         }
         if with_scores {
             let is_distance = !is_word(args, 2, "ELE") && is_bare(args);
-            reply.double(if is_distance { set.told(hit.distance).into() } else { score(set, hit.distance) });
+            reply.double(if is_distance {
+                set.metric_distance(hit.distance).into()
+            } else {
+                score(set, hit.distance)
+            });
         }
         if with_attributes {
             match element.attributes() {
@@ -149,6 +153,6 @@ fn vsim(call: &mut Call<'_, '_>) -> AttemptResult {
             }
         }
     }
-    call.keys.turn.note_search(steps.max(filter_steps));
+    call.keys.turn.count_search(steps.max(filter_steps));
     Ok(Attempt::Done)
 }

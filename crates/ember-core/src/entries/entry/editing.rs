@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{Encoding, NewValue, Shape, SharedValue, Slot, layout_of};
 use crate::entries::external::Record;
-use crate::memory::{MAPPED_MIN_BYTES, PAGE_BYTES, grows_by_zeros, reclaim, room_class};
+use crate::memory::{MAPPED_MIN_BYTES, PAGE_BYTES, capacity_class, grows_by_zeros, reclaim};
 use crate::types::aggregate::Aggregate;
 use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue, ValueType};
 
@@ -245,7 +245,7 @@ impl Slot {
         let new =
             if is_apart { Shape { apart_bytes: len, ..old } } else { Shape { value_bytes: len, ..old } };
         match u16::try_from(len) {
-            Ok(string_len) if len < LARGE_VALUE_MIN_BYTES && old.has_room_for(new) => {
+            Ok(string_len) if len < LARGE_VALUE_MIN_BYTES && old.can_hold(new) => {
                 let base = self.base();
                 // SAFETY: the allocations have space for `new`, of which only the string's length differs; the bytes
                 // added to the string are initialized here.
@@ -379,7 +379,7 @@ fn grow_large(bytes: &mut Vec<u8>, len: usize) {
         return;
     }
     let spare = if len < MAPPED_MIN_BYTES { len.min(SPARE_BYTES.max(len / 8)) } else { SPARE_BYTES };
-    let capacity = room_class(len + spare);
+    let capacity = capacity_class(len + spare);
     let old_capacity = bytes.capacity();
     if grows_by_zeros(old_capacity) {
         bytes.reserve_exact(capacity - bytes.len());

@@ -50,7 +50,7 @@ pub enum Demoted {
     /// The value stays resident: it may not be demoted, or there is no space for it.
     Stays,
     /// The value is cold. Dropping the returned slot, without the lock, frees its memory.
-    Gone(Slot),
+    Cold(Slot),
     /// The same without a write, because its record still existed.
     Dropped(Slot),
     /// The value must be encoded without the lock, then passed to [`ShardData::demote_shared`].
@@ -133,7 +133,7 @@ impl Fetched {
 
 /// The result of storing a fetched value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrived {
+pub enum FetchOutcome {
     /// The value is in its entry.
     InPlace,
     /// The value is no longer needed.
@@ -167,16 +167,17 @@ impl ShardData {
             // A value that is not in the store exists only in memory.
             return match entry.is_copied() {
                 false => Demoted::Stays,
-                true => match self.put_away(database, at, facts, Record::new(Location::STORE)) {
-                    Demoted::Gone(old) => Demoted::Dropped(old),
+                true => match self.replace_with_record(database, at, facts, Record::new(Location::STORE)) {
+                    Demoted::Cold(old) => Demoted::Dropped(old),
                     stays => stays,
                 },
             };
         }
         if entry.is_copied()
-            && let Some(record) = self.aside.as_mut().and_then(|aside| aside.take_copy(name, key))
+            && let Some(record) =
+                self.cold_state.as_mut().and_then(|cold_state| cold_state.take_copy(name, key))
         {
-            let Demoted::Gone(old) = self.put_away(database, at, facts, record) else {
+            let Demoted::Cold(old) = self.replace_with_record(database, at, facts, record) else {
                 return Demoted::Stays;
             };
             return Demoted::Dropped(old);
@@ -194,7 +195,7 @@ impl ShardData {
         }
         let (kind, bytes) = encode(self.entry(database, at));
         match append(&Encoded { database_name: name, key, kind, bytes: &bytes }) {
-            Some(record) => self.put_away(database, at, facts, record),
+            Some(record) => self.replace_with_record(database, at, facts, record),
             None => Demoted::Stays,
         }
     }
@@ -205,7 +206,7 @@ impl ShardData {
         let Some(database) = self.database_of(demotion.database_name) else { return Demoted::Stays };
         let Some(at) = self.find(database, demotion.hash, &demotion.key) else { return Demoted::Stays };
         let is_same = match (&demotion.value, self.entry(database, at)) {
-            (_, entry) if entry.is_away() => false,
+            (_, entry) if entry.is_cold() => false,
             (SharedValue::Aggregate(shared), entry) => {
                 entry.aggregate().is_some_and(|aggregate| std::ptr::eq(aggregate, &raw const **shared))
             }
@@ -214,15 +215,15 @@ impl ShardData {
             }
             (SharedValue::String(_), _) => false,
         };
-        if is_same { self.put_away(database, at, demotion.facts, record) } else { Demoted::Stays }
+        if is_same { self.replace_with_record(database, at, demotion.facts, record) } else { Demoted::Stays }
     }
 
     /// Returns the known fetched values as a fraction of a database's resident values, and their number.
     pub fn returned(&self, database: usize) -> (f64, usize) {
         let name = self.database_name(database);
-        let Some(aside) = &self.aside else { return (0.0, 0) };
-        let returned = aside.returned_in(name);
-        let here = self.database(database).table().len().saturating_sub(aside.away_in(name)).max(1);
+        let Some(cold_state) = &self.cold_state else { return (0.0, 0) };
+        let returned = cold_state.returned_in(name);
+        let here = self.database(database).table().len().saturating_sub(cold_state.cold_in(name)).max(1);
         (returned as f64 / here as f64, returned)
     }
 
@@ -230,12 +231,12 @@ impl ShardData {
     /// clock when it was fetched.
     pub fn take_returned(&mut self, database: usize) -> Option<(Position, u32)> {
         let name = self.database_name(database);
-        let ShardData { first, others, aside, .. } = self;
+        let ShardData { first, others, cold_state, .. } = self;
         let table = match database {
             0 => first.table(),
             _ => others[database - 1].table(),
         };
-        let returned = aside.as_mut()?.returned_mut(name)?;
+        let returned = cold_state.as_mut()?.returned_mut(name)?;
         loop {
             let Returned { at, clock } = returned.pop_front()?;
             if table.entry_once_at(at).is_some() {
@@ -245,10 +246,13 @@ impl ShardData {
     }
 
     /// Records that the value of an entry was fetched, or is treated as if it were fetched now.
-    pub fn note_returned(&mut self, database: usize, at: Position) {
+    pub fn record_fetched(&mut self, database: usize, at: Position) {
         let (name, clock) = (self.database_name(database), self.entry(database, at).clock());
         let keys = self.database(database).table().len();
-        let Some(returned) = self.aside.as_mut().and_then(|aside| aside.returned_mut(name)) else { return };
+        let Some(returned) = self.cold_state.as_mut().and_then(|cold_state| cold_state.returned_mut(name))
+        else {
+            return;
+        };
         // The queue may contain values that were demoted otherwise and fetched again.
         if returned.len() >= keys {
             returned.pop_front();
@@ -256,19 +260,26 @@ impl ShardData {
         returned.push_back(Returned { at, clock });
     }
 
-    fn put_away(&mut self, database: usize, at: Position, facts: Facts, record: Record) -> Demoted {
+    fn replace_with_record(
+        &mut self,
+        database: usize,
+        at: Position,
+        facts: Facts,
+        record: Record,
+    ) -> Demoted {
         let value_type = self.entry(database, at).value_type();
         let name = self.database_name(database);
         let external = NewValue::External(External { value_type, facts, record });
         let old = self.exchange_value(database, at, external);
-        self.aside.get_or_insert_default().count_in(name, facts);
-        Demoted::Gone(old)
+        self.cold_state.get_or_insert_default().count_in(name, facts);
+        Demoted::Cold(old)
     }
 
     /// Stores a value that was read in its entry, and notifies the calls that wait for it.
-    pub fn arrive(&mut self, order: &FetchOrder, fetched: Fetched) -> Arrived {
-        let Some(waiting) = self.aside.as_mut().and_then(|aside| aside.take_ticket(order)) else {
-            return Arrived::Unwanted;
+    pub fn store_fetched(&mut self, order: &FetchOrder, fetched: Fetched) -> FetchOutcome {
+        let Some(waiting) = self.cold_state.as_mut().and_then(|cold_state| cold_state.take_ticket(order))
+        else {
+            return FetchOutcome::Unwanted;
         };
         let database = self.database_of(order.database_name);
         let found = database.and_then(|database| {
@@ -280,26 +291,26 @@ impl ShardData {
                 let name = facts.encoding_name();
                 let mut buffer = Vec::new();
                 drop(self.exchange_value(database, at, fetched.into_new(name, &mut buffer)));
-                self.note_returned(database, at);
+                self.record_fetched(database, at);
                 let has_store = self.has_store();
-                if let Some(aside) = &mut self.aside {
-                    aside.count_out(order.database_name, facts);
+                if let Some(cold_state) = &mut self.cold_state {
+                    cold_state.count_out(order.database_name, facts);
                     if has_store {
                         self.slot_mut(database, at).set_fetched();
-                        self.tell_arrived(&waiting);
-                        return Arrived::InPlace;
+                        self.notify_arrivals(&waiting);
+                        return FetchOutcome::InPlace;
                     }
-                    let is_kept = aside.add_copy(order.database_name, &order.key, order.record.clone());
+                    let is_kept = cold_state.add_copy(order.database_name, &order.key, order.record.clone());
                     if is_kept {
                         self.slot_mut(database, at).set_copied(true);
                     }
                 }
-                Arrived::InPlace
+                FetchOutcome::InPlace
             }
-            None => Arrived::Unwanted,
+            None => FetchOutcome::Unwanted,
         };
-        self.tell_arrived(&waiting);
-        self.forget_aside_if_empty();
+        self.notify_arrivals(&waiting);
+        self.drop_cold_state_if_empty();
         arrived
     }
 
@@ -313,14 +324,14 @@ impl ShardData {
 
     /// Releases the record at `location` if it is that of a resident value of the key; returns whether it was.
     pub fn release_copy(&mut self, name: usize, hash: KeyHash, key: &[u8], location: Location) -> bool {
-        let copy = self.aside.as_ref().and_then(|aside| aside.copy(name, key));
+        let copy = self.cold_state.as_ref().and_then(|cold_state| cold_state.copy(name, key));
         if copy.is_none_or(|record| record.location() != location) {
             return false;
         }
         let Some(database) = self.database_of(name) else { return false };
         let Some(at) = self.find(database, hash, key) else { return false };
         self.is_changed = true;
-        self.forget_away(database, at, None);
+        self.forget_record(database, at, None);
         true
     }
 
@@ -364,14 +375,14 @@ impl ShardData {
 
 /// Returns the facts that an entry keeps of its value when it is demoted; `None` if it may not be demoted.
 fn facts_of(entry: EntryRef<'_>, rules: &DemotionRules) -> Option<Facts> {
-    let may_go = !entry.is_away()
+    let is_demotable = !entry.is_cold()
         && (rules.bytes_min..=rules.bytes_max).contains(&entry.footprint_bytes())
         && !entry.is_expired(rules.now_ms);
-    if may_go { facts_away(entry) } else { None }
+    if is_demotable { demotable_facts(entry) } else { None }
 }
 
 /// Returns the facts that an entry keeps of its cold value; `None` if the value must be resident.
-pub(super) fn facts_away(entry: EntryRef<'_>) -> Option<Facts> {
+pub(super) fn demotable_facts(entry: EntryRef<'_>) -> Option<Facts> {
     if let Some(external) = entry.external() {
         return Some(external.facts);
     }

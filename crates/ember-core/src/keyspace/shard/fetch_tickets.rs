@@ -31,18 +31,22 @@ fn copy_bytes(key: &[u8]) -> usize {
 type OnEnd = Box<dyn Fn(Option<&str>) + Send + Sync>;
 
 /// A caller that waits for any number of values.
-pub struct Arrival {
+pub struct FetchWaiter {
     /// Values that are still missing, plus 1 until all were requested.
     left: AtomicUsize,
     failure: OnceLock<Box<str>>,
     on_end: OnEnd,
 }
 
-impl Arrival {
+impl FetchWaiter {
     /// Returns a caller that waits for nothing yet. `on_end` is called once, possibly under a shard's lock: it must not
     /// take one.
-    pub fn new(on_end: impl Fn(Option<&str>) + Send + Sync + 'static) -> Arc<Arrival> {
-        Arc::new(Arrival { left: AtomicUsize::new(1), failure: OnceLock::new(), on_end: Box::new(on_end) })
+    pub fn new(on_end: impl Fn(Option<&str>) + Send + Sync + 'static) -> Arc<FetchWaiter> {
+        Arc::new(FetchWaiter {
+            left: AtomicUsize::new(1),
+            failure: OnceLock::new(),
+            on_end: Box::new(on_end),
+        })
     }
 
     fn expect(&self) {
@@ -50,11 +54,11 @@ impl Arrival {
     }
 
     /// Records that all values were requested.
-    pub fn is_complete(&self) {
-        self.came(None);
+    pub fn finish_requests(&self) {
+        self.finish_one(None);
     }
 
-    fn came(&self, failure: Option<&str>) {
+    fn finish_one(&self, failure: Option<&str>) {
         if let Some(failure) = failure {
             // The first failure is reported.
             let _ = self.failure.set(failure.into());
@@ -75,7 +79,7 @@ struct Ticket {
     tag: u32,
     key: Box<[u8]>,
     number: u64,
-    waiting: Vec<Arc<Arrival>>,
+    waiting: Vec<Arc<FetchWaiter>>,
 }
 
 /// An order to read a value.
@@ -118,9 +122,9 @@ impl FetchOrder {
 
 /// The result of requesting a value.
 #[derive(Debug)]
-pub enum Asked {
+pub enum Requested {
     /// The value is resident, or the key does not exist.
-    Here,
+    Resident,
     /// The value was requested before.
     Joined,
     /// The value is to be read.
@@ -136,7 +140,7 @@ pub(super) struct Returned {
 
 /// The cold values of a database.
 #[derive(Default)]
-struct Away {
+struct ColdValues {
     count: usize,
     /// Memory that they would take, with their keys.
     bytes: usize,
@@ -147,9 +151,9 @@ struct Away {
 
 /// A shard's state of cold values.
 #[derive(Default)]
-pub(super) struct Aside {
+pub(super) struct ColdState {
     /// The cold values of each database, by its name.
-    away: Vec<Away>,
+    cold: Vec<ColdValues>,
     tickets: Vec<Ticket>,
     /// The records of resident values, by key, with the name of the key's database. If two databases have such a value
     /// for the same key, only one is in this map.
@@ -162,33 +166,33 @@ pub(super) struct Aside {
     pub(super) unsaved: Option<Box<Unsaved>>,
 }
 
-impl Aside {
+impl ColdState {
     pub(super) fn is_empty(&self) -> bool {
         self.tickets.is_empty()
             && self.copies.is_empty()
             && self.pinned.is_empty()
             && self.unsaved.is_none()
-            && !self.has_away()
+            && !self.has_cold_values()
     }
 
     /// Counts a value that has become cold, with these facts.
     pub(super) fn count_in(&mut self, name: usize, facts: Facts) {
-        if self.away.len() <= name {
-            self.away.resize_with(name + 1, Away::default);
+        if self.cold.len() <= name {
+            self.cold.resize_with(name + 1, ColdValues::default);
         }
-        self.away[name].count += 1;
-        self.away[name].bytes += facts.memory_bytes();
+        self.cold[name].count += 1;
+        self.cold[name].bytes += facts.memory_bytes();
     }
 
     /// Returns the fetched values of a database.
     pub(super) fn returned_mut(&mut self, name: usize) -> Option<&mut VecDeque<Returned>> {
-        self.away.get_mut(name).map(|away| &mut away.returned)
+        self.cold.get_mut(name).map(|cold| &mut cold.returned)
     }
 
     /// Counts a value that is no longer cold.
     pub(super) fn count_out(&mut self, name: usize, facts: Facts) {
-        self.away[name].count -= 1;
-        self.away[name].bytes -= facts.memory_bytes();
+        self.cold[name].count -= 1;
+        self.cold[name].bytes -= facts.memory_bytes();
     }
 
     /// Limits the fetched values to the number of keys.
@@ -201,17 +205,17 @@ impl Aside {
     }
 
     pub(super) fn returned_in(&self, name: usize) -> usize {
-        self.away.get(name).map_or(0, |away| away.returned.len())
+        self.cold.get(name).map_or(0, |cold| cold.returned.len())
     }
 
-    pub(super) fn away_in(&self, name: usize) -> usize {
-        self.away.get(name).map_or(0, |away| away.count)
+    pub(super) fn cold_in(&self, name: usize) -> usize {
+        self.cold.get(name).map_or(0, |cold| cold.count)
     }
 
     /// Returns whether values are cold.
     #[inline]
-    fn has_away(&self) -> bool {
-        self.away.iter().any(|away| away.count > 0)
+    fn has_cold_values(&self) -> bool {
+        self.cold.iter().any(|cold| cold.count > 0)
     }
 
     fn place(&self, name: usize, tag: u32, key: &[u8]) -> Option<usize> {
@@ -221,21 +225,21 @@ impl Aside {
     /// Ends the ticket of a key whose value is no longer needed; waiting calls check again.
     pub(super) fn end_ticket(&mut self, name: usize, tag: u32, key: &[u8]) {
         if let Some(at) = self.place(name, tag, key) {
-            self.tickets.swap_remove(at).waiting.iter().for_each(|arrival| arrival.came(None));
+            self.tickets.swap_remove(at).waiting.iter().for_each(|arrival| arrival.finish_one(None));
         }
     }
 
     /// Ends the tickets of all keys of a database, which is emptied.
     pub(super) fn forget_database(&mut self, name: usize) {
         for ticket in self.tickets.extract_if(.., |ticket| ticket.name == name) {
-            ticket.waiting.iter().for_each(|arrival| arrival.came(None));
+            ticket.waiting.iter().for_each(|arrival| arrival.finish_one(None));
         }
-        if let Some(away) = self.away.get_mut(name) {
-            *away = Away::default();
+        if let Some(cold) = self.cold.get_mut(name) {
+            *cold = ColdValues::default();
         }
         self.pinned.remove(&name);
         if let Some(unsaved) = &mut self.unsaved {
-            unsaved.note_emptied(name);
+            unsaved.record_emptied(name);
         }
         let bytes = &mut self.copies_bytes;
         self.copies.retain(|key, (other, _)| {
@@ -269,14 +273,14 @@ impl Aside {
 
     /// Returns the bytes of all this state outside the entries.
     pub(super) fn bytes(&self) -> usize {
-        let returned = self.away.iter().map(|away| away.returned.capacity() * size_of::<Returned>());
+        let returned = self.cold.iter().map(|cold| cold.returned.capacity() * size_of::<Returned>());
         self.copies_bytes
             + returned.sum::<usize>()
             + self.unsaved.as_ref().map_or(0, |unsaved| unsaved.bytes())
     }
 
     /// Removes the ticket of an order and returns its waiting calls, if it still exists.
-    pub(super) fn take_ticket(&mut self, order: &FetchOrder) -> Option<Vec<Arc<Arrival>>> {
+    pub(super) fn take_ticket(&mut self, order: &FetchOrder) -> Option<Vec<Arc<FetchWaiter>>> {
         let at = self.place(order.database_name, order.hash.tag(), &order.key)?;
         (self.tickets[at].number == order.number).then(|| self.tickets.swap_remove(at).waiting)
     }
@@ -303,60 +307,60 @@ impl Aside {
 
 impl ShardData {
     /// Returns the number of cold values.
-    pub fn away(&self) -> usize {
-        self.aside.as_ref().map_or(0, |aside| aside.away.iter().map(|away| away.count).sum())
+    pub fn cold_count(&self) -> usize {
+        self.cold_state.as_ref().map_or(0, |cold_state| cold_state.cold.iter().map(|cold| cold.count).sum())
     }
 
     /// Returns the memory that cold values would take, with their keys.
-    pub fn away_bytes(&self) -> usize {
-        self.aside.as_ref().map_or(0, |aside| aside.away.iter().map(|away| away.bytes).sum())
+    pub fn cold_bytes(&self) -> usize {
+        self.cold_state.as_ref().map_or(0, |cold_state| cold_state.cold.iter().map(|cold| cold.bytes).sum())
     }
 
     /// Returns whether a key has a cold value, and has not expired by `expired_ms`. O(1), with hardly any work while
     /// the shard has no cold values.
     #[inline]
-    pub fn lacks(&self, database: usize, hash: KeyHash, key: &[u8], expired_ms: i64) -> bool {
-        self.aside.as_ref().is_some_and(|aside| aside.has_away())
+    pub fn is_missing(&self, database: usize, hash: KeyHash, key: &[u8], expired_ms: i64) -> bool {
+        self.cold_state.as_ref().is_some_and(|cold_state| cold_state.has_cold_values())
             && self.find(database, hash, key).is_some_and(|at| {
                 let entry = self.entry(database, at);
-                entry.is_away() && !entry.is_expired(expired_ms)
+                entry.is_cold() && !entry.is_expired(expired_ms)
             })
     }
 
     /// Requests the value of a key; `arrival` is notified when it was read.
-    pub fn ask(
+    pub fn request_value(
         &mut self,
         database: usize,
         hash: KeyHash,
         key: &[u8],
-        arrival: Option<&Arc<Arrival>>,
-    ) -> Asked {
-        let Some(at) = self.find(database, hash, key) else { return Asked::Here };
-        let Some(external) = self.entry(database, at).external() else { return Asked::Here };
+        arrival: Option<&Arc<FetchWaiter>>,
+    ) -> Requested {
+        let Some(at) = self.find(database, hash, key) else { return Requested::Resident };
+        let Some(external) = self.entry(database, at).external() else { return Requested::Resident };
         let name = self.database_name(database);
-        let aside = self.aside.get_or_insert_default();
+        let cold_state = self.cold_state.get_or_insert_default();
         if let Some(arrival) = arrival {
             arrival.expect();
         }
-        if let Some(at) = aside.place(name, hash.tag(), key) {
-            aside.tickets[at].waiting.extend(arrival.cloned());
-            return Asked::Joined;
+        if let Some(at) = cold_state.place(name, hash.tag(), key) {
+            cold_state.tickets[at].waiting.extend(arrival.cloned());
+            return Requested::Joined;
         }
         let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
         let waiting = arrival.cloned().into_iter().collect();
-        aside.tickets.push(Ticket { name, tag: hash.tag(), key: key.into(), number, waiting });
-        Asked::Begun(FetchOrder::new(name, hash, key, external, number))
+        cold_state.tickets.push(Ticket { name, tag: hash.tag(), key: key.into(), number, waiting });
+        Requested::Begun(FetchOrder::new(name, hash, key, external, number))
     }
 
     /// Returns an order for a cold value, even if there is another one for it: the first one to be read counts.
     pub fn order_now(&mut self, database: usize, hash: KeyHash, key: &[u8]) -> Option<FetchOrder> {
-        match self.ask(database, hash, key, None) {
-            Asked::Here => None,
-            Asked::Begun(order) => Some(order),
-            Asked::Joined => {
+        match self.request_value(database, hash, key, None) {
+            Requested::Resident => None,
+            Requested::Begun(order) => Some(order),
+            Requested::Joined => {
                 let database_name = self.database_name(database);
-                let aside = self.aside.as_ref()?;
-                let number = aside.tickets[aside.place(database_name, hash.tag(), key)?].number;
+                let cold_state = self.cold_state.as_ref()?;
+                let number = cold_state.tickets[cold_state.place(database_name, hash.tag(), key)?].number;
                 let external = self.entry(database, self.find(database, hash, key)?).external()?;
                 Some(FetchOrder::new(database_name, hash, key, external, number))
             }
@@ -366,14 +370,14 @@ impl ShardData {
     /// Ends the ticket of an order whose value cannot be read; waiting calls receive the reason. The entry stays as it
     /// is.
     pub fn fail(&mut self, order: &FetchOrder, reason: &str) {
-        let waiting = self.aside.as_mut().and_then(|aside| aside.take_ticket(order));
-        waiting.into_iter().flatten().for_each(|arrival| arrival.came(Some(reason)));
-        self.forget_aside_if_empty();
+        let waiting = self.cold_state.as_mut().and_then(|cold_state| cold_state.take_ticket(order));
+        waiting.into_iter().flatten().for_each(|arrival| arrival.finish_one(Some(reason)));
+        self.drop_cold_state_if_empty();
     }
 
     /// Notifies calls that waited for the ticket of an order that the value is resident.
-    pub(super) fn tell_arrived(&mut self, waiting: &[Arc<Arrival>]) {
-        waiting.iter().for_each(|arrival| arrival.came(None));
+    pub(super) fn notify_arrivals(&mut self, waiting: &[Arc<FetchWaiter>]) {
+        waiting.iter().for_each(|arrival| arrival.finish_one(None));
     }
 
     /// Pins the value of a key in memory, or unpins it; returns whether that is a change.
@@ -382,30 +386,30 @@ impl ShardData {
             return false;
         }
         let name = self.database_name(database);
-        let aside = self.aside.get_or_insert_default();
-        let is_new = if is_pinned { aside.pin(name, key) } else { aside.unpin(name, key) };
-        self.forget_aside_if_empty();
+        let cold_state = self.cold_state.get_or_insert_default();
+        let is_new = if is_pinned { cold_state.pin(name, key) } else { cold_state.unpin(name, key) };
+        self.drop_cold_state_if_empty();
         is_new
     }
 
     /// Returns whether the value of a key is pinned in memory.
     pub fn is_pinned(&self, database: usize, key: &[u8]) -> bool {
         let name = self.database_name(database);
-        self.aside.as_ref().is_some_and(|aside| aside.is_pinned(name, key))
+        self.cold_state.as_ref().is_some_and(|cold_state| cold_state.is_pinned(name, key))
     }
 
     /// Removes the pin of a key that is removed.
     #[cold]
     pub(super) fn forget_pin(&mut self, name: usize, key: &[u8]) {
-        if let Some(aside) = &mut self.aside {
-            aside.unpin(name, key);
+        if let Some(cold_state) = &mut self.cold_state {
+            cold_state.unpin(name, key);
         }
-        self.forget_aside_if_empty();
+        self.drop_cold_state_if_empty();
     }
 
     /// Returns the number of pinned keys.
     pub fn pinned(&self) -> usize {
-        self.aside.as_ref().map_or(0, |aside| aside.pinned.values().map(HashSet::len).sum())
+        self.cold_state.as_ref().map_or(0, |cold_state| cold_state.pinned.values().map(HashSet::len).sum())
     }
 
     /// Returns the shard's name of a database, whatever number SWAPDB has given it.
@@ -421,7 +425,7 @@ impl ShardData {
         self.all_databases().position(|database| database.expiry_name == name)
     }
 
-    pub(super) fn forget_aside_if_empty(&mut self) {
-        self.aside.take_if(|aside| aside.is_empty());
+    pub(super) fn drop_cold_state_if_empty(&mut self) {
+        self.cold_state.take_if(|cold_state| cold_state.is_empty());
     }
 }

@@ -11,7 +11,7 @@ use crate::memory::moving::Mover;
 const STEP_GROUPS: usize = 8;
 
 /// Allocations examined in one step, after which no further group is begun: some 20 µs.
-const STEP_LOOKS: u64 = 128;
+const STEP_ALLOCATIONS: u64 = 128;
 
 /// The position of the walk in a shard.
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ impl ShardData {
         keys: &mut KeyCounts,
         mut on_large: impl FnMut(usize, &[u8]),
     ) -> bool {
-        let looked_before = mover.looked();
+        let examined_before = mover.examined();
         for _ in 0..STEP_GROUPS {
             let name = place.name;
             let Some(database) = self.database_named(name) else { return false };
@@ -86,7 +86,7 @@ impl ShardData {
                 Some(tag) => place.tag = tag,
                 None => (place.name, place.tag) = (name + 1, 0),
             }
-            if mover.looked() - looked_before >= STEP_LOOKS {
+            if mover.examined() - examined_before >= STEP_ALLOCATIONS {
                 break;
             }
         }

@@ -67,7 +67,7 @@ pub(super) struct Saving {
     /// For each name of a database its number when the snapshot was taken.
     numbers: Vec<usize>,
     /// Entries that were handed over, by number of their database.
-    handed: Vec<(usize, Encoded)>,
+    preimages: Vec<(usize, Encoded)>,
     /// The key of the heavy value that is currently being saved.
     held: Option<Box<[u8]>>,
 }
@@ -117,7 +117,7 @@ pub(crate) struct Cursor {
 
 impl Cursor {
     /// Advances to the first of these places that is not before the cursor. Returns false if there is none.
-    pub(super) fn goes_to(&mut self, places: Option<&Places>) -> bool {
+    pub(super) fn advance_to(&mut self, places: Option<&Places>) -> bool {
         let Some(places) = places else { return true };
         let next = places.next(self.name, self.tag);
         if let Some(next) = next {
@@ -134,7 +134,7 @@ fn is_heavy(entry: EntryRef<'_>) -> bool {
         Some(aggregate) => {
             aggregate.footprint_bytes() >= HEAVY_AGGREGATE_BYTES && !aggregate.is_shared_in_parts()
         }
-        None if entry.is_away() => false,
+        None if entry.is_cold() => false,
         None => match entry.string() {
             StringValue::Large(large) => large.bytes().len() >= HEAVY_STRING_BYTES,
             StringValue::Int(_) | StringValue::Inline(_) => false,
@@ -152,48 +152,48 @@ fn copied_bytes(entry: EntryRef<'_>) -> usize {
 impl Saving {
     /// Hands over the location of an entry's value if it is cold; it may have been demoted after the walk has omitted
     /// it.
-    fn hand_over_away(&mut self, name: usize, slot: &Slot) -> bool {
-        let Some(key) = self.snapshot.away(self.numbers[name], name, slot.entry()) else { return false };
+    fn save_cold_preimage(&mut self, name: usize, slot: &Slot) -> bool {
+        let Some(key) = self.snapshot.cold_key(self.numbers[name], name, slot.entry()) else { return false };
         let bytes = key.held_bytes();
         if !self.snapshot.is_cancelled() {
-            self.snapshot.count_handed(bytes);
-            self.snapshot.push_handed(Piece::Away(vec![key]), bytes);
+            self.snapshot.count_preimage(bytes);
+            self.snapshot.push_preimage(Piece::Cold(vec![key]), bytes);
         }
         true
     }
 
     /// Hands over an entry in its current state.
-    fn hand_over(&mut self, name: usize, slot: &mut Slot) {
-        if self.snapshot.leaves_out(slot.entry()) || self.hand_over_away(name, slot) {
+    fn save_preimage(&mut self, name: usize, slot: &mut Slot) {
+        if self.snapshot.leaves_out(slot.entry()) || self.save_cold_preimage(name, slot) {
             return;
         }
         let number = self.numbers[name];
-        let Saving { snapshot, handed, .. } = self;
+        let Saving { snapshot, preimages, .. } = self;
         if snapshot.is_cancelled() {
             return;
         }
         if is_apart(slot.entry()) {
             let bytes = copied_bytes(slot.entry());
-            snapshot.count_handed(bytes);
+            snapshot.count_preimage(bytes);
             if let Some(key) = snapshot.share(number, slot) {
-                snapshot.push_handed(Piece::Value(key), bytes);
+                snapshot.push_preimage(Piece::Value(key), bytes);
             }
             return;
         }
-        let found = handed.iter().position(|(other, _)| *other == number);
+        let found = preimages.iter().position(|(other, _)| *other == number);
         let at = found.unwrap_or_else(|| {
-            handed.push((number, snapshot.plain_block()));
-            handed.len() - 1
+            preimages.push((number, snapshot.plain_block()));
+            preimages.len() - 1
         });
-        let (_, block) = &mut handed[at];
+        let (_, block) = &mut preimages[at];
         let (entry, before) = (slot.entry(), block.bytes().len());
         block.push(&snapshot.facts(number, entry), entry.key(), entry);
-        snapshot.count_handed(block.bytes().len() - before);
-        if block.bytes().len() >= snapshot.handed_block_bytes() {
-            let (number, mut block) = handed.swap_remove(at);
-            block.give_back_room();
+        snapshot.count_preimage(block.bytes().len() - before);
+        if block.bytes().len() >= snapshot.preimage_block_bytes() {
+            let (number, mut block) = preimages.swap_remove(at);
+            block.release_capacity();
             let bytes = block.bytes().len();
-            snapshot.push_handed(Piece::Keys(number, block), bytes);
+            snapshot.push_preimage(Piece::Keys(number, block), bytes);
         }
     }
 
@@ -206,7 +206,7 @@ impl Saving {
         if self.snapshot.is_checkpoint() {
             slot.set_pending(true);
         }
-        if self.hand_over_away(name, slot) {
+        if self.save_cold_preimage(name, slot) {
             return None;
         }
         let key = self.snapshot.share(self.numbers[name], slot)?;
@@ -216,10 +216,10 @@ impl Saving {
 
     /// Queues the data that were handed over.
     fn flush(&mut self) {
-        for (number, mut block) in self.handed.drain(..) {
-            block.give_back_room();
+        for (number, mut block) in self.preimages.drain(..) {
+            block.release_capacity();
             let bytes = block.bytes().len();
-            self.snapshot.push_handed(Piece::Keys(number, block), bytes);
+            self.snapshot.push_preimage(Piece::Keys(number, block), bytes);
         }
     }
 }
@@ -249,7 +249,7 @@ impl ShardData {
         }
         let (snapshot, ages) = (Arc::clone(snapshot), Ages { is_checkpoint, generation });
         self.saving =
-            Some(Box::new(Saving { snapshot, ages, places, numbers, handed: Vec::new(), held: None }));
+            Some(Box::new(Saving { snapshot, ages, places, numbers, preimages: Vec::new(), held: None }));
     }
 
     /// Saves an entry, if it is not saved yet, before it is changed or removed.
@@ -261,7 +261,7 @@ impl ShardData {
         if let Some(saving) = saving
             && saving.ages.is_older(slot.entry())
         {
-            saving.hand_over(database.expiry_name, slot);
+            saving.save_preimage(database.expiry_name, slot);
             saving.ages.renew(slot);
         }
     }
@@ -273,7 +273,7 @@ impl ShardData {
         // A database that was first used after the snapshot was taken has no number, and nothing to be saved.
         if let Some(&number) = saving.numbers.get(database.expiry_name) {
             let detached = Detached { number, database, ages: saving.ages };
-            saving.snapshot.push_handed(Piece::Detached(detached), 0);
+            saving.snapshot.push_preimage(Piece::Detached(detached), 0);
         }
     }
 
@@ -304,7 +304,7 @@ impl ShardData {
             saving.snapshot.request(hash, key);
             return true;
         }
-        saving.snapshot.held_back.awaits_room()
+        saving.snapshot.held_back.must_wait()
     }
 
     /// Saves some entries. Returns false at the end of the shard.
@@ -313,7 +313,7 @@ impl ShardData {
         let Some(saving) = saving else { return false };
         let (snapshot, ages) = (&*saving.snapshot, saving.ages);
         let (mut groups, bytes_before) = (0, gathering.total_bytes());
-        while cursor.goes_to(saving.places.as_deref())
+        while cursor.advance_to(saving.places.as_deref())
             && let Some(&number) = saving.numbers.get(cursor.name)
         {
             gathering.select(number);
@@ -369,7 +369,7 @@ impl ShardData {
         let ShardData { first, others, saving, .. } = self;
         let Some(saving) = saving.as_deref_mut() else { return Held::End };
         for _ in 0..STEP_GROUPS {
-            if !cursor.goes_to(saving.places.as_deref()) || cursor.name >= saving.numbers.len() {
+            if !cursor.advance_to(saving.places.as_deref()) || cursor.name >= saving.numbers.len() {
                 saving.flush();
                 self.saving = None;
                 return Held::End;
@@ -392,7 +392,7 @@ impl ShardData {
     }
 
     /// Releases the held value.
-    pub(crate) fn let_go(&mut self) {
+    pub(crate) fn release_held(&mut self) {
         if let Some(saving) = &mut self.saving {
             saving.held = None;
         }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::cold_values::facts_away;
+use super::cold_values::demotable_facts;
 use super::saving::Detached;
 use crate::entries::entry::{EntryRef, SharedValue, Slot};
 use crate::entries::external::Record;
@@ -24,13 +24,13 @@ pub struct QueueLimits {
     /// Bytes saved by the walk, above which it waits.
     pub walked_bytes: usize,
     /// Bytes handed over before changes, above which changes wait.
-    pub handed_bytes: usize,
+    pub preimage_bytes: usize,
 }
 
 impl Default for QueueLimits {
     /// Returns the amount that a disk writes in some tenths of a second: higher limits would not be faster.
     fn default() -> QueueLimits {
-        QueueLimits { walked_bytes: 8 << 20, handed_bytes: 64 << 20 }
+        QueueLimits { walked_bytes: 8 << 20, preimage_bytes: 64 << 20 }
     }
 }
 
@@ -40,10 +40,10 @@ pub struct HeldBack {
     /// Bytes that the walk has copied; a plain counter, like the next.
     walked_bytes: AtomicUsize,
     /// Bytes that were handed over before changes. It may be inexact for a moment.
-    handed_bytes: AtomicUsize,
+    preimage_bytes: AtomicUsize,
     // The limits; 0 outside a snapshot.
     walked_max: AtomicUsize,
-    handed_max: AtomicUsize,
+    preimage_max: AtomicUsize,
     /// Whether a call has begun to wait since waiting calls were last woken.
     is_awaited: AtomicBool,
 }
@@ -53,18 +53,18 @@ impl HeldBack {
     /// if those were counted, an eviction could cause another one.
     pub fn bytes(&self) -> usize {
         let load = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
-        let held = load(&self.walked_bytes) + load(&self.handed_bytes);
-        held.min(load(&self.walked_max) + load(&self.handed_max))
+        let held = load(&self.walked_bytes) + load(&self.preimage_bytes);
+        held.min(load(&self.walked_max) + load(&self.preimage_max))
     }
 
     /// Returns whether the data handed over have reached their limit.
     pub fn is_full(&self) -> bool {
-        let max = self.handed_max.load(Ordering::Relaxed);
-        max > 0 && self.handed_bytes.load(Ordering::SeqCst) >= max
+        let max = self.preimage_max.load(Ordering::Relaxed);
+        max > 0 && self.preimage_bytes.load(Ordering::SeqCst) >= max
     }
 
     /// Returns whether a call must wait because too much was handed over; it is to be tried again when that is written.
-    pub fn awaits_room(&self) -> bool {
+    pub fn must_wait(&self) -> bool {
         if !self.is_full() {
             return false;
         }
@@ -81,19 +81,19 @@ impl HeldBack {
     /// Subtracts bytes that were handed over and are being written. Returns whether there is ample space then, so that
     /// waiting calls do not have to wait again at once.
     pub(crate) fn discount(&self, bytes: usize) -> bool {
-        let left = self.handed_bytes.fetch_sub(bytes, Ordering::SeqCst).saturating_sub(bytes);
-        left < self.handed_max.load(Ordering::Relaxed) / 2
+        let left = self.preimage_bytes.fetch_sub(bytes, Ordering::SeqCst).saturating_sub(bytes);
+        left < self.preimage_max.load(Ordering::Relaxed) / 2
     }
 
     fn begin(&self, limits: QueueLimits) {
         self.end();
         self.walked_max.store(limits.walked_bytes, Ordering::Relaxed);
-        self.handed_max.store(limits.handed_bytes, Ordering::Relaxed);
+        self.preimage_max.store(limits.preimage_bytes, Ordering::Relaxed);
     }
 
     /// Resets the account at the end of a snapshot.
     pub(crate) fn end(&self) {
-        for counter in [&self.walked_bytes, &self.handed_bytes, &self.walked_max, &self.handed_max] {
+        for counter in [&self.walked_bytes, &self.preimage_bytes, &self.walked_max, &self.preimage_max] {
             counter.store(0, Ordering::SeqCst);
         }
     }
@@ -103,17 +103,17 @@ impl HeldBack {
 pub(crate) const BLOCK_BYTES: usize = 256 * 1024;
 
 /// Capacity of such a block, which a step may fill beyond its limit.
-const BLOCK_ROOM_BYTES: usize = BLOCK_BYTES + BLOCK_BYTES / 8;
+const BLOCK_CAPACITY_BYTES: usize = BLOCK_BYTES + BLOCK_BYTES / 8;
 
 /// Spare blocks kept for the walk: about one for each of its threads.
 const SPARE_MAX: usize = 4;
 
 /// Limit in bytes of a block of entries handed over in a shard; in addition, the unqueued blocks of all shards take at
 /// most a quarter of the limit.
-const HANDED_BLOCK_MAX_BYTES: usize = 16 * 1024;
+const PREIMAGE_BLOCK_MAX_BYTES: usize = 16 * 1024;
 
 /// Smaller blocks would take more memory for the queue than for their contents.
-const HANDED_BLOCK_MIN_BYTES: usize = 512;
+const PREIMAGE_BLOCK_MIN_BYTES: usize = 512;
 
 /// Keys that calls have requested to be saved. Calls that exceed it wait until the walk is over.
 const REQUESTS_MAX: usize = 1024;
@@ -145,7 +145,7 @@ pub struct HeldKey {
 
 /// A key whose value is cold.
 #[derive(Debug)]
-pub struct AwayKey {
+pub struct ColdKey {
     /// The metadata of the key.
     pub facts: KeyFacts,
     /// The shard's name of its database, which records use.
@@ -156,10 +156,10 @@ pub struct AwayKey {
     pub record: Record,
 }
 
-impl AwayKey {
+impl ColdKey {
     /// Returns its approximate bytes.
     pub(crate) fn held_bytes(&self) -> usize {
-        size_of::<AwayKey>() + self.name.len()
+        size_of::<ColdKey>() + self.name.len()
     }
 }
 
@@ -170,7 +170,7 @@ pub enum Piece {
     /// A key with a large value.
     Value(HeldKey),
     /// Keys of one database with cold values.
-    Away(Vec<AwayKey>),
+    Cold(Vec<ColdKey>),
     /// A database that was emptied.
     Detached(Detached),
 }
@@ -180,7 +180,7 @@ pub(crate) struct Waiting {
     pub(crate) piece: Piece,
     pub(crate) bytes: usize,
     /// Whether it was handed over before a change.
-    pub(crate) is_handed: bool,
+    pub(crate) is_preimage: bool,
 }
 
 /// The pieces that wait to be written, and the keys that calls wait for.
@@ -199,12 +199,12 @@ pub struct Snapshot {
     // Fixed after startup.
     options: SnapshotOptions,
     sizes: Vec<(u64, u64)>,
-    handed_block_bytes: usize,
+    preimage_block_bytes: usize,
     // Shared.
     pub(crate) next_shard: AtomicUsize,
     pub(crate) is_cancelled: AtomicBool,
     pub(crate) held_back: Arc<HeldBack>,
-    handed_total_bytes: AtomicU64,
+    preimage_total_bytes: AtomicU64,
     /// Empty blocks for the walk.
     spare: Mutex<Vec<Encoded>>,
     pub(crate) queue: Mutex<Queue>,
@@ -218,7 +218,7 @@ pub struct Snapshot {
 pub(crate) fn is_apart(entry: EntryRef<'_>) -> bool {
     match entry.aggregate() {
         Some(aggregate) => aggregate.footprint_bytes() >= HEAVY_AGGREGATE_BYTES,
-        None if entry.is_away() => false,
+        None if entry.is_cold() => false,
         None => matches!(entry.string(), StringValue::Large(_)),
     }
 }
@@ -236,12 +236,12 @@ impl Snapshot {
         Snapshot {
             options,
             sizes,
-            handed_block_bytes: (options.limits.handed_bytes / 4 / shards)
-                .clamp(HANDED_BLOCK_MIN_BYTES, HANDED_BLOCK_MAX_BYTES),
+            preimage_block_bytes: (options.limits.preimage_bytes / 4 / shards)
+                .clamp(PREIMAGE_BLOCK_MIN_BYTES, PREIMAGE_BLOCK_MAX_BYTES),
             next_shard: AtomicUsize::new(0),
             is_cancelled: AtomicBool::new(false),
             held_back,
-            handed_total_bytes: AtomicU64::new(0),
+            preimage_total_bytes: AtomicU64::new(0),
             spare: Mutex::default(),
             queue: Mutex::new(Queue {
                 pieces: VecDeque::new(),
@@ -265,8 +265,8 @@ impl Snapshot {
     }
 
     /// Returns the bytes that were handed over before changes so far.
-    pub fn handed_total_bytes(&self) -> u64 {
-        self.handed_total_bytes.load(Ordering::Relaxed)
+    pub fn preimage_total_bytes(&self) -> u64 {
+        self.preimage_total_bytes.load(Ordering::Relaxed)
     }
 
     /// Records that a call waits for a key that is held. Called under the lock of its shard.
@@ -292,7 +292,7 @@ impl Snapshot {
             expire_at_ms: entry.expire_at_ms(),
             idle_s: self.options.clocks.idle_s(entry.clock()),
             frequency: self.options.clocks.frequency(entry.clock()),
-            away: if self.is_checkpoint() { facts_away(entry) } else { None },
+            cold_facts: if self.is_checkpoint() { demotable_facts(entry) } else { None },
         }
     }
 
@@ -304,9 +304,9 @@ impl Snapshot {
     }
 
     /// Returns a key with a cold value; `None` for one with a resident value.
-    pub fn away(&self, number: usize, name: usize, entry: EntryRef<'_>) -> Option<AwayKey> {
+    pub fn cold_key(&self, number: usize, name: usize, entry: EntryRef<'_>) -> Option<ColdKey> {
         let record = Record::new(entry.external()?.location);
-        Some(AwayKey {
+        Some(ColdKey {
             facts: self.facts(number, entry),
             database_name: name,
             name: entry.key().into(),
@@ -322,7 +322,7 @@ impl Snapshot {
     /// Returns an empty block for the walk.
     fn walked_block(&self) -> Encoded {
         let spare = self.spare.lock().pop();
-        spare.unwrap_or_else(|| Encoded::with_room(self.options.form, BLOCK_ROOM_BYTES))
+        spare.unwrap_or_else(|| Encoded::with_capacity(self.options.form, BLOCK_CAPACITY_BYTES))
     }
 
     /// Takes a written piece back to reuse its memory: the whole data set passes through a few blocks. If blocks were
@@ -331,7 +331,7 @@ impl Snapshot {
     pub fn take_back(&self, piece: Piece) {
         if let Piece::Keys(_, mut block) = piece
             && block.form() == self.options.form
-            && block.room_bytes() >= BLOCK_ROOM_BYTES
+            && block.capacity_bytes() >= BLOCK_CAPACITY_BYTES
         {
             let mut spare = self.spare.lock();
             if spare.len() < SPARE_MAX {
@@ -362,19 +362,19 @@ impl Snapshot {
     }
 
     /// Returns the bytes from which a block of entries handed over in a shard is queued.
-    pub(crate) fn handed_block_bytes(&self) -> usize {
-        self.handed_block_bytes
+    pub(crate) fn preimage_block_bytes(&self) -> usize {
+        self.preimage_block_bytes
     }
 
-    /// Counts data that are handed over, before [`Snapshot::push_handed`].
-    pub(crate) fn count_handed(&self, bytes: usize) {
-        self.held_back.handed_bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.handed_total_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    /// Counts data that are handed over, before [`Snapshot::push_preimage`].
+    pub(crate) fn count_preimage(&self, bytes: usize) {
+        self.held_back.preimage_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.preimage_total_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// Queues data that were handed over. Called under the lock of a shard, so it does not wait.
-    pub(crate) fn push_handed(&self, piece: Piece, bytes: usize) {
-        self.queue.lock().pieces.push_back(Waiting { piece, bytes, is_handed: true });
+    pub(crate) fn push_preimage(&self, piece: Piece, bytes: usize) {
+        self.queue.lock().pieces.push_back(Waiting { piece, bytes, is_preimage: true });
         self.filled.notify_one();
     }
 
@@ -387,7 +387,7 @@ impl Snapshot {
         if !self.is_cancelled() {
             queue.walked_bytes += bytes;
             self.held_back.walked_bytes.fetch_add(copied_bytes(&piece, bytes), Ordering::Relaxed);
-            queue.pieces.push_back(Waiting { piece, bytes, is_handed: false });
+            queue.pieces.push_back(Waiting { piece, bytes, is_preimage: false });
             self.filled.notify_one();
         }
     }
@@ -395,7 +395,7 @@ impl Snapshot {
 
 /// Returns the bytes that only the piece owns: values shared by the walk still belong to their entries.
 fn copied_bytes(piece: &Piece, bytes: usize) -> usize {
-    if matches!(piece, Piece::Keys(..) | Piece::Away(_)) { bytes } else { 0 }
+    if matches!(piece, Piece::Keys(..) | Piece::Cold(_)) { bytes } else { 0 }
 }
 
 /// Entries that one thread of the walk has saved and not queued yet.
@@ -403,8 +403,8 @@ pub(crate) struct Gathering<'s> {
     snapshot: &'s Snapshot,
     number: usize,
     block: Encoded,
-    away: Vec<AwayKey>,
-    away_bytes: usize,
+    cold: Vec<ColdKey>,
+    cold_bytes: usize,
     /// Complete pieces, with their bytes.
     complete: Vec<(Piece, usize)>,
     /// Bytes of everything that was ever added.
@@ -418,8 +418,8 @@ impl<'s> Gathering<'s> {
             snapshot,
             number: 0,
             block,
-            away: Vec::new(),
-            away_bytes: 0,
+            cold: Vec::new(),
+            cold_bytes: 0,
             complete: Vec::new(),
             total_bytes: 0,
         }
@@ -436,10 +436,10 @@ impl<'s> Gathering<'s> {
     /// Adds an entry in its current state, of the database with the shard's name `name`; a value that is apart is
     /// shared.
     pub(crate) fn add(&mut self, name: usize, slot: &mut Slot) {
-        if let Some(key) = self.snapshot.away(self.number, name, slot.entry()) {
+        if let Some(key) = self.snapshot.cold_key(self.number, name, slot.entry()) {
             let bytes = key.held_bytes();
-            self.away.push(key);
-            self.away_bytes += bytes;
+            self.cold.push(key);
+            self.cold_bytes += bytes;
             self.total_bytes += bytes;
             return;
         }
@@ -461,13 +461,13 @@ impl<'s> Gathering<'s> {
     }
 
     fn complete_block(&mut self) {
-        if !self.away.is_empty() {
-            let away = Piece::Away(std::mem::take(&mut self.away));
-            self.complete.push((away, std::mem::take(&mut self.away_bytes)));
+        if !self.cold.is_empty() {
+            let cold = Piece::Cold(std::mem::take(&mut self.cold));
+            self.complete.push((cold, std::mem::take(&mut self.cold_bytes)));
         }
         if self.block.keys() > 0 {
             let mut block = std::mem::replace(&mut self.block, self.snapshot.walked_block());
-            block.give_back_room();
+            block.release_capacity();
             let bytes = block.bytes().len();
             self.complete.push((Piece::Keys(self.number, block), bytes));
         }
@@ -475,7 +475,7 @@ impl<'s> Gathering<'s> {
 
     /// Queues complete pieces, and the rest if it has at least `bytes_min` bytes. The caller holds no lock.
     pub(crate) fn flush(&mut self, bytes_min: usize) {
-        if self.block.bytes().len() + self.away_bytes >= bytes_min {
+        if self.block.bytes().len() + self.cold_bytes >= bytes_min {
             self.complete_block();
         }
         self.complete.drain(..).for_each(|(piece, bytes)| self.snapshot.push_walked(piece, bytes));

@@ -127,7 +127,7 @@ impl Unsaved {
         self.removed_bytes + self.changed.bytes() + self.cut.bytes()
     }
 
-    fn note_removed(&mut self, name: usize, key: Box<[u8]>) {
+    fn record_removed(&mut self, name: usize, key: Box<[u8]>) {
         let bytes = name_bytes(&key);
         if self.removed.insert((name, key)) {
             self.removed_bytes += bytes;
@@ -135,7 +135,7 @@ impl Unsaved {
     }
 
     /// Records that a database was emptied.
-    pub(super) fn note_emptied(&mut self, name: usize) {
+    pub(super) fn record_emptied(&mut self, name: usize) {
         if !self.emptied.contains(&name) {
             self.emptied.push(name);
         }
@@ -150,7 +150,7 @@ impl Unsaved {
 
 /// Keys removed since the last checkpoint.
 #[derive(Debug, Default)]
-pub struct Gone {
+pub struct RemovedKeys {
     /// The names of databases that were emptied, before all other removals.
     pub emptied: Vec<usize>,
     /// The names of databases and keys; some keys may exist again.
@@ -160,26 +160,29 @@ pub struct Gone {
 impl ShardData {
     /// Returns whether a store has the data set.
     pub fn has_store(&self) -> bool {
-        self.aside.as_ref().is_some_and(|aside| aside.unsaved.is_some())
+        self.cold_state.as_ref().is_some_and(|cold_state| cold_state.unsaved.is_some())
     }
 
     /// Records that an entry is about to be removed.
-    pub(super) fn note_unsaved_removal(&mut self, database: usize, at: Position) {
+    pub(super) fn record_unsaved_removal(&mut self, database: usize, at: Position) {
         let name = self.database_name(database);
         if self.has_store() {
             let key = self.entry(database, at).key().into();
             self.is_changed = true;
-            if let Some(unsaved) = self.aside.as_mut().and_then(|aside| aside.unsaved.as_mut()) {
-                unsaved.note_removed(name, key);
+            if let Some(unsaved) = self.cold_state.as_mut().and_then(|cold_state| cold_state.unsaved.as_mut())
+            {
+                unsaved.record_removed(name, key);
             }
         }
     }
 
     /// Records that an entry is new or has changed.
     #[inline]
-    pub(super) fn note_unsaved(&mut self, database: usize, at: Position) {
-        let ShardData { first, others, aside, cut, .. } = self;
-        let Some(unsaved) = aside.as_mut().and_then(|aside| aside.unsaved.as_mut()) else { return };
+    pub(super) fn mark_unsaved(&mut self, database: usize, at: Position) {
+        let ShardData { first, others, cold_state, cut, .. } = self;
+        let Some(unsaved) = cold_state.as_mut().and_then(|cold_state| cold_state.unsaved.as_mut()) else {
+            return;
+        };
         let database = if database == 0 { first } else { &mut others[database - 1] };
         let slot = database.table.slot_mut(at);
         // If the store had the entry until now, its generation may be any.
@@ -189,7 +192,8 @@ impl ShardData {
 
     /// Begins a checkpoint; returns the places of changed entries.
     pub(super) fn cut_places(&mut self) -> Arc<Places> {
-        let Some(unsaved) = self.aside.as_mut().and_then(|aside| aside.unsaved.as_mut()) else {
+        let Some(unsaved) = self.cold_state.as_mut().and_then(|cold_state| cold_state.unsaved.as_mut())
+        else {
             return Arc::default();
         };
         // Places may be left from a checkpoint that was abandoned before it was settled.
@@ -200,7 +204,10 @@ impl ShardData {
 
     /// Returns whether all entries that the store does not have are in places of the next or the current checkpoint.
     pub(super) fn finds_all_unsaved(&self, database: &Database) -> bool {
-        let Some(unsaved) = self.aside.as_ref().and_then(|aside| aside.unsaved.as_ref()) else { return true };
+        let Some(unsaved) = self.cold_state.as_ref().and_then(|cold_state| cold_state.unsaved.as_ref())
+        else {
+            return true;
+        };
         let name = database.expiry_name;
         let is_found = |slot: &Slot| {
             let (tag, entry) = (slot.tag(), slot.entry());
@@ -210,22 +217,27 @@ impl ShardData {
         database.table.slots().all(is_found)
     }
 
-    fn take_gone(&mut self, gone: &mut Gone) {
-        let Some(unsaved) = self.aside.as_mut().and_then(|aside| aside.unsaved.as_mut()) else { return };
+    fn take_removed(&mut self, removed_keys: &mut RemovedKeys) {
+        let Some(unsaved) = self.cold_state.as_mut().and_then(|cold_state| cold_state.unsaved.as_mut())
+        else {
+            return;
+        };
         unsaved.removed_bytes = 0;
-        gone.removed.extend(std::mem::take(&mut unsaved.removed));
-        gone.emptied.append(&mut unsaved.emptied);
-        gone.emptied.sort_unstable();
-        gone.emptied.dedup();
+        removed_keys.removed.extend(std::mem::take(&mut unsaved.removed));
+        removed_keys.emptied.append(&mut unsaved.emptied);
+        removed_keys.emptied.sort_unstable();
+        removed_keys.emptied.dedup();
         self.is_changed = true;
     }
 
     /// Ends a checkpoint for some entries. Returns false at the end of the shard.
     fn settle_step(&mut self, cursor: &mut Cursor, has_succeeded: bool) -> bool {
-        let ShardData { first, others, aside, is_changed, .. } = self;
-        let Some(unsaved) = aside.as_mut().and_then(|aside| aside.unsaved.as_mut()) else { return false };
+        let ShardData { first, others, cold_state, is_changed, .. } = self;
+        let Some(unsaved) = cold_state.as_mut().and_then(|cold_state| cold_state.unsaved.as_mut()) else {
+            return false;
+        };
         for _ in 0..STEP_GROUPS {
-            if !cursor.goes_to(Some(&unsaved.cut)) {
+            if !cursor.advance_to(Some(&unsaved.cut)) {
                 let cut = std::mem::take(&mut unsaved.cut);
                 if !has_succeeded {
                     unsaved.changed.add_all(&cut);
@@ -269,7 +281,7 @@ impl Keyspace {
     pub fn keep_in_store(&self) {
         for shard in 0..SHARDS {
             let mut data = self.lock(shard);
-            data.aside.get_or_insert_default().unsaved.get_or_insert_default();
+            data.cold_state.get_or_insert_default().unsaved.get_or_insert_default();
         }
     }
 
@@ -308,7 +320,7 @@ impl Keyspace {
     }
 
     /// Adds a key of the store with a cold value. Returns false if the key exists.
-    pub fn insert_away(&self, key: &StoredKey<'_>, facts: Facts) -> bool {
+    pub fn insert_cold(&self, key: &StoredKey<'_>, facts: Facts) -> bool {
         let record = Record::new(Location::STORE);
         let value = External { value_type: key.value_type, facts, record };
         self.insert_stored(key, NewValue::External(value))
@@ -328,30 +340,33 @@ impl Keyspace {
     }
 
     /// Takes the keys removed since the last checkpoint. The caller has exclusive access. O(those keys, and shards).
-    pub fn take_gone(&self) -> Gone {
-        let mut gone = Gone::default();
+    pub fn take_removed(&self) -> RemovedKeys {
+        let mut removed_keys = RemovedKeys::default();
         for shard in 0..SHARDS {
             let mut data = self.lock(shard);
-            data.take_gone(&mut gone);
+            data.take_removed(&mut removed_keys);
             self.publish_bytes(self.release(shard, data));
         }
-        gone
+        removed_keys
     }
 
     /// Returns the removed keys of a failed checkpoint to the shards.
-    pub fn put_gone_back(&self, gone: Gone) {
-        for (name, key) in gone.removed {
+    pub fn restore_removed(&self, removed_keys: RemovedKeys) {
+        for (name, key) in removed_keys.removed {
             let shard = self.hash(&key).shard();
             let mut data = self.lock(shard);
-            if let Some(unsaved) = data.aside.as_mut().and_then(|aside| aside.unsaved.as_mut()) {
-                unsaved.note_removed(name, key);
+            if let Some(unsaved) = data.cold_state.as_mut().and_then(|cold_state| cold_state.unsaved.as_mut())
+            {
+                unsaved.record_removed(name, key);
                 data.is_changed = true;
             }
             self.publish_bytes(self.release(shard, data));
         }
         // One shard is enough for the names of databases.
-        if let Some(unsaved) = self.lock(0).aside.as_mut().and_then(|aside| aside.unsaved.as_mut()) {
-            for name in gone.emptied {
+        if let Some(unsaved) =
+            self.lock(0).cold_state.as_mut().and_then(|cold_state| cold_state.unsaved.as_mut())
+        {
+            for name in removed_keys.emptied {
                 if !unsaved.emptied.contains(&name) {
                     unsaved.emptied.push(name);
                 }
@@ -434,7 +449,7 @@ mod tests {
 
     fn shard(keys: u64) -> ShardData {
         let mut data = ShardData::new(0, false);
-        data.aside.get_or_insert_default().unsaved.get_or_insert_default();
+        data.cold_state.get_or_insert_default().unsaved.get_or_insert_default();
         (0..keys).for_each(|number| set(&mut data, 0, number));
         data
     }

@@ -33,7 +33,7 @@ const MISSING_MAX: u32 = 4;
 
 /// The initial capacity of a table built by a division or a union, in percent of [`super::LEN_MAX`]. Little of it stays
 /// unused for long, and it avoids step-by-step growth, which would be two thirds of the moves.
-const ROOM_PERCENT: usize = 70;
+const CAPACITY_PERCENT: usize = 70;
 
 const TAG_MASK: u32 = (1 << TAG_BITS) - 1;
 
@@ -93,17 +93,17 @@ impl Bucket {
     /// Calls `visit` for a few elements with hashes from `from` on, which must be in this bucket. Returns the hash to
     /// continue from: all elements between the two have been visited. `None` marks the end of the last bucket.
     pub(super) fn scan(&self, from: u64, visit: impl FnMut(EntryRef<'_>)) -> Option<u64> {
-        self.hash_behind(self.table.scan(self.tag(from), visit))
+        self.hash_after(self.table.scan(self.tag(from), visit))
     }
 
     /// Like [`Bucket::scan`], with slots whose entries may be moved or changed, but not removed.
     pub(super) fn scan_mut(&mut self, from: u64, visit: impl FnMut(&mut Slot)) -> Option<u64> {
         let next = self.table.scan_mut(self.tag(from), visit);
-        self.hash_behind(next)
+        self.hash_after(next)
     }
 
     /// Returns the hash from which a scan continues when the scan of the table continues from tag `next`.
-    fn hash_behind(&self, next: Option<u32>) -> Option<u64> {
+    fn hash_after(&self, next: Option<u32>) -> Option<u64> {
         // Tags are multiples of the missing bits' place value, so a step ends at such a multiple.
         let next = next.map(|tag| (tag + self.missing_mask()) & !self.missing_mask());
         match next.filter(|&tag| tag <= TAG_MASK) {
@@ -122,7 +122,7 @@ impl Bucket {
         if is_renewed {
             all.slots().for_each(|slot| prefetch(slot.address()));
         }
-        let half = |prefix| Bucket { table: table_with_room(all.len() / 2), prefix, depth, missing };
+        let half = |prefix| Bucket { table: table_with_capacity(all.len() / 2), prefix, depth, missing };
         let (mut low, mut high) = (half(self.prefix << 1), half(self.prefix << 1 | 1));
         for mut slot in all.into_slots() {
             let side = if slot.tag() >> (TAG_BITS - 1) == 0 { &mut low } else { &mut high };
@@ -143,7 +143,7 @@ impl Bucket {
         debug_assert!(self.depth == other.depth && self.prefix ^ 1 == other.prefix, "two halves");
         let missing = self.missing.max(other.missing).saturating_sub(1);
         let mut union = Bucket {
-            table: table_with_room(self.table.len() + other.table.len()),
+            table: table_with_capacity(self.table.len() + other.table.len()),
             prefix: self.prefix >> 1,
             depth: self.depth - 1,
             missing,
@@ -175,7 +175,7 @@ impl Bucket {
 impl Clone for Bucket {
     /// Copies every element; large values stay shared until one side changes. O(elements).
     fn clone(&self) -> Bucket {
-        let mut table = table_with_room(self.table.len());
+        let mut table = table_with_capacity(self.table.len());
         for slot in self.table.slots() {
             let entry = slot.entry();
             let expire_at_ms = entry.expire_at_ms();
@@ -194,8 +194,8 @@ fn full_tag(hash: u64, depth: u32) -> u32 {
 }
 
 /// Returns a table for `len` elements. From a quarter of [`super::LEN_MAX`] on it has spare capacity
-/// ([`ROOM_PERCENT`]).
-fn table_with_room(len: usize) -> Table {
+/// ([`CAPACITY_PERCENT`]).
+fn table_with_capacity(len: usize) -> Table {
     let is_large = len >= super::LEN_MAX / 4;
-    Table::with_room_for(if is_large { len.max(super::LEN_MAX * ROOM_PERCENT / 100) } else { len })
+    Table::with_capacity_for(if is_large { len.max(super::LEN_MAX * CAPACITY_PERCENT / 100) } else { len })
 }

@@ -16,7 +16,7 @@ const NARROW_LATITUDE: f64 = 66.0;
 const NARROWER_LATITUDE: f64 = 80.0;
 
 /// The neighbors in the order of the search, as steps to the east and to the north; the cell itself comes first.
-const NEIGHBOURS: [(i32, i32); 8] = [(0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, -1)];
+const NEIGHBORS: [(i32, i32); 8] = [(0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, -1)];
 
 /// The cells of a polygon whose center is outside of what geohashes cover, or at the edge, are searched from here, in
 /// degrees. They cover the polygon all the same.
@@ -85,10 +85,10 @@ fn steps_for(mut radius_m: f64, latitude: f64) -> u32 {
 
 /// Returns whether the cells around `cell` end before the bounds do.
 fn is_too_small(cell: Cell, bounds: &Bounds) -> bool {
-    cell.neighbour(0, 1).bounds().latitude.max < bounds.north
-        || cell.neighbour(0, -1).bounds().latitude.min > bounds.south
-        || cell.neighbour(1, 0).bounds().longitude.max < bounds.east
-        || cell.neighbour(-1, 0).bounds().longitude.min > bounds.west
+    cell.neighbor(0, 1).bounds().latitude.max < bounds.north
+        || cell.neighbor(0, -1).bounds().latitude.min > bounds.south
+        || cell.neighbor(1, 0).bounds().longitude.max < bounds.east
+        || cell.neighbor(-1, 0).bounds().longitude.min > bounds.west
 }
 
 /// Returns the place nearest to `centre` that certainly has cells around it.
@@ -126,10 +126,10 @@ pub fn cells(centre: Position, shape: &Shape) -> impl Iterator<Item = Cell> + us
                 || (east > 0 && own.longitude.max > bounds.east))
     };
     let mut previous = None;
-    let neighbours = NEIGHBOURS.into_iter().filter(move |&way| !is_useless(way));
-    let neighbours = neighbours.map(move |(east, north)| cell.neighbour(east, north));
+    let neighbors = NEIGHBORS.into_iter().filter(move |&way| !is_useless(way));
+    let neighbors = neighbors.map(move |(east, north)| cell.neighbor(east, north));
     // Neighbors of a very large cell may be identical.
-    let distinct = neighbours.filter(move |&neighbour| previous.replace(neighbour) != Some(neighbour));
+    let distinct = neighbors.filter(move |&neighbor| previous.replace(neighbor) != Some(neighbor));
     std::iter::once(cell).chain(distinct)
 }
 

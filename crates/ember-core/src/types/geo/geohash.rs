@@ -119,7 +119,7 @@ impl Cell {
     }
 
     /// Returns the adjacent cell: `east` and `north` are -1, 0 or 1. At an edge of the map it is on the other side.
-    pub fn neighbour(self, east: i32, north: i32) -> Cell {
+    pub fn neighbor(self, east: i32, north: i32) -> Cell {
         let unused = 64 - self.step * 2;
         let moved = |bits: u64, own: u64, other: u64, by: i32| {
             let (own_bits, other_bits) = (bits & own, bits & other);
@@ -215,17 +215,17 @@ mod tests {
             let cell = Cell::around(at(10.0, 20.0), step);
             let bounds = cell.bounds();
             let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
-            assert!(near(cell.neighbour(0, 1).bounds().latitude.min, bounds.latitude.max) || step == 1);
-            assert!(near(cell.neighbour(0, -1).bounds().latitude.max, bounds.latitude.min));
-            assert!(near(cell.neighbour(-1, 0).bounds().longitude.max, bounds.longitude.min));
-            assert_eq!(cell.neighbour(1, 1).neighbour(-1, 0), cell.neighbour(0, 1));
-            assert_eq!(cell.neighbour(1, 0).neighbour(-1, 0), cell);
-            assert_eq!(cell.neighbour(0, 1).neighbour(0, -1), cell);
-            assert_eq!(cell.neighbour(0, 0), cell);
+            assert!(near(cell.neighbor(0, 1).bounds().latitude.min, bounds.latitude.max) || step == 1);
+            assert!(near(cell.neighbor(0, -1).bounds().latitude.max, bounds.latitude.min));
+            assert!(near(cell.neighbor(-1, 0).bounds().longitude.max, bounds.longitude.min));
+            assert_eq!(cell.neighbor(1, 1).neighbor(-1, 0), cell.neighbor(0, 1));
+            assert_eq!(cell.neighbor(1, 0).neighbor(-1, 0), cell);
+            assert_eq!(cell.neighbor(0, 1).neighbor(0, -1), cell);
+            assert_eq!(cell.neighbor(0, 0), cell);
         }
         // Around the earth.
         let last = Cell::around(at(179.999, 0.0), 10);
-        assert_eq!(last.neighbour(1, 0), Cell::around(at(-179.999, 0.0), 10));
+        assert_eq!(last.neighbor(1, 0), Cell::around(at(-179.999, 0.0), 10));
     }
 
     #[test]

@@ -171,7 +171,7 @@ impl Hash {
         if let View::Packed(list, _) = self.view() {
             let longest = new.name.len().max(new.value.len());
             let added = new.name.len() + new.value.len();
-            if longest > limits.hash_max_listpack_value || !list.has_room_for(added) {
+            if longest > limits.hash_max_listpack_value || !list.can_hold(added) {
                 self.become_table();
             } else if matches!(new.expiry, NewExpiry::At(_)) {
                 self.become_triplets();

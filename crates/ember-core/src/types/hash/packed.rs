@@ -106,7 +106,7 @@ pub(super) fn to_triplets(pairs: &Listpack) -> Listpack {
 
 /// Inserts a triplet in the order of expiries. Its name must not exist yet. O(fields).
 pub(super) fn insert_triplet(list: &mut Listpack, name: &[u8], value: &[u8], expire_at_ms: Option<i64>) {
-    match expire_at_ms.and_then(|at_ms| first_behind(list, at_ms)) {
+    match expire_at_ms.and_then(|at_ms| first_after(list, at_ms)) {
         None => {
             push_pair(list, name, value);
             list.push_back_integer(expire_at_ms.unwrap_or(NEVER));
@@ -122,7 +122,7 @@ pub(super) fn insert_triplet(list: &mut Listpack, name: &[u8], value: &[u8], exp
 
 /// Returns the offset of the first triplet that expires after `at_ms` or never. Triplets with the same expiry stay in
 /// the order of insertion, also when they are saved and loaded.
-fn first_behind(list: &Listpack, at_ms: i64) -> Option<usize> {
+fn first_after(list: &Listpack, at_ms: i64) -> Option<usize> {
     let mut at = list.first();
     while let Some(name_at) = at {
         let expiry_at = list.next(list.next(name_at)?)?;

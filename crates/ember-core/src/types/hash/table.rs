@@ -125,7 +125,7 @@ impl Table {
                 self.fields.insert(new.name, stored(new), expire_at_ms);
             }
         }
-        self.note_expiry(new.name, old_expiry, expire_at_ms);
+        self.update_expiry(new.name, old_expiry, expire_at_ms);
         !was_live
     }
 
@@ -134,11 +134,11 @@ impl Table {
         let Some(place) = self.fields.find(name) else { return };
         let old = self.fields.entry(place).expire_at_ms();
         self.fields.edit(place, |slot| slot.set_expiry(expire_at_ms));
-        self.note_expiry(name, old, expire_at_ms);
+        self.update_expiry(name, old, expire_at_ms);
     }
 
     /// Updates counter and index after the expiry of the field `name` has changed from `old` to `new`.
-    fn note_expiry(&mut self, name: &[u8], old: Option<i64>, new: Option<i64>) {
+    fn update_expiry(&mut self, name: &[u8], old: Option<i64>, new: Option<i64>) {
         if old == new {
             return;
         }

@@ -137,17 +137,17 @@ fn set_dense_register(registers: &mut [u8], index: usize, value: u8) {
 }
 
 /// Returns whether an observation would change a dense HyperLogLog. O(1).
-pub fn is_news_to_dense(bytes: &[u8], observation: Observation) -> bool {
+pub fn changes_dense(bytes: &[u8], observation: Observation) -> bool {
     dense_register(&bytes[HEADER_BYTES..], observation.register) < observation.rank
 }
 
 /// Adds an observation to a dense HyperLogLog. Returns false if that changes nothing. O(1).
 pub fn observe_dense(bytes: &mut [u8], observation: Observation) -> bool {
-    let is_news = is_news_to_dense(bytes, observation);
-    if is_news {
+    let is_change = changes_dense(bytes, observation);
+    if is_change {
         set_dense_register(&mut bytes[HEADER_BYTES..], observation.register, observation.rank);
     }
-    is_news
+    is_change
 }
 
 /// Adds an observation. Returns false if that changes nothing. A sparse HyperLogLog that would exceed
@@ -167,7 +167,7 @@ pub fn observe(
         sparse::Outcome::Unchanged => Ok(false),
         sparse::Outcome::Changed => Ok(true),
         sparse::Outcome::DoesNotFit => {
-            make_dense(bytes)?;
+            convert_to_dense(bytes)?;
             Ok(observe_dense(bytes, observation))
         }
     }
@@ -177,7 +177,7 @@ pub fn observe(
 ///
 /// # Errors
 /// If the registers are corrupt; they are then unchanged.
-pub fn make_dense(bytes: &mut Vec<u8>) -> Result<bool, Corrupt> {
+pub fn convert_to_dense(bytes: &mut Vec<u8>) -> Result<bool, Corrupt> {
     if encoding(bytes) == Some(Encoding::Dense) {
         return Ok(false);
     }
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn dense_registers_keep_apart() {
         let mut bytes = empty();
-        make_dense(&mut bytes).expect("it is well-formed");
+        convert_to_dense(&mut bytes).expect("it is well-formed");
         assert_eq!(bytes.len(), 12304);
         for index in 0..REGISTERS {
             set_dense_register(&mut bytes[HEADER_BYTES..], index, (index % 64) as u8);
@@ -287,15 +287,15 @@ mod tests {
     #[test]
     fn sparse_and_dense_say_the_same() {
         let (mut sparse, mut dense) = (empty(), empty());
-        make_dense(&mut dense).expect("it is well-formed");
+        convert_to_dense(&mut dense).expect("it is well-formed");
         for number in 0..3000 {
             let observation = Observation::of(format!("element {number}").as_bytes());
-            let news = observe(&mut sparse, observation, 1 << 20);
-            assert_eq!(news, Ok(observe_dense(&mut dense, observation)), "{number}");
+            let is_change = observe(&mut sparse, observation, 1 << 20);
+            assert_eq!(is_change, Ok(observe_dense(&mut dense, observation)), "{number}");
         }
         assert_eq!(encoding(&sparse), Some(Encoding::Sparse));
         assert_eq!(estimate(&sparse), estimate(&dense));
-        make_dense(&mut sparse).expect("it is well-formed");
+        convert_to_dense(&mut sparse).expect("it is well-formed");
         assert!(sparse[HEADER_BYTES..] == dense[HEADER_BYTES..]);
     }
 
@@ -315,7 +315,7 @@ mod tests {
                 Observation { register: random.below(REGISTERS), rank: 1 + random.below(51) as u8 };
             let is_corrupt = estimate(&bytes).is_err();
             assert_eq!(Union::default().add(&bytes).is_err(), is_corrupt);
-            assert_eq!(make_dense(&mut bytes.clone()).is_err(), is_corrupt);
+            assert_eq!(convert_to_dense(&mut bytes.clone()).is_err(), is_corrupt);
             let observed = observe(&mut bytes, observation, 3000);
             assert!(is_corrupt || observed.is_ok());
             assert!(is_corrupt || estimate(&bytes).is_ok());

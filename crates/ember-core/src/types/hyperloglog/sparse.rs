@@ -130,20 +130,20 @@ pub(super) fn observe(
         at += opcode.bytes();
         first += opcode.len();
     };
-    let (ahead, behind) = (register - first, first + opcode.len() - 1 - register);
+    let (ahead, after) = (register - first, first + opcode.len() - 1 - register);
     let mut split = Vec::with_capacity(5);
     let raised = Opcode::Value { value: rank, len: 1 };
     match opcode {
         Opcode::Value { value, .. } if value >= rank => return Ok(Outcome::Unchanged),
         Opcode::Value { value, .. } => {
             let rest = |len: usize| (len > 0).then_some(Opcode::Value { value, len });
-            let parts = [rest(ahead), Some(raised), rest(behind)];
+            let parts = [rest(ahead), Some(raised), rest(after)];
             parts.into_iter().flatten().for_each(|part| part.push(&mut split));
         }
         Opcode::Zeros(_) | Opcode::ManyZeros(_) => {
             push_zeros(&mut split, ahead);
             raised.push(&mut split);
-            push_zeros(&mut split, behind);
+            push_zeros(&mut split, after);
         }
     }
     let grown = bytes.len() - opcode.bytes() + split.len();

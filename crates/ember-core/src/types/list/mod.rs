@@ -136,7 +136,7 @@ impl List {
             bytes += element.bytes().len();
             count += 1;
         }
-        self.make_room(bytes, count, limit);
+        self.convert_if_full(bytes, count, limit);
         for element in elements {
             self.push_here(end, element, limit);
         }
@@ -166,16 +166,16 @@ impl List {
         }
     }
 
-    /// Calls `look` with the element at `index` and returns its result. O(nodes to the nearer end + elements of a
+    /// Calls `inspect` with the element at `index` and returns its result. O(nodes to the nearer end + elements of a
     /// node).
-    pub fn with<R>(&self, index: usize, look: impl FnOnce(Option<Element<'_>>) -> R) -> R {
-        let mut look = Some(look);
+    pub fn with<R>(&self, index: usize, inspect: impl FnOnce(Option<Element<'_>>) -> R) -> R {
+        let mut inspect = Some(inspect);
         let mut result = None;
         self.visit(index..index.saturating_add(1), |element| {
-            result = look.take().map(|look| look(Some(element)));
+            result = inspect.take().map(|inspect| inspect(Some(element)));
         });
-        // Without such an element `look` has not been called yet.
-        result.unwrap_or_else(|| look.expect("it was not called")(None))
+        // Without such an element `inspect` has not been called yet.
+        result.unwrap_or_else(|| inspect.expect("it was not called")(None))
     }
 
     /// Returns the nodes in order, as they are saved.
@@ -238,7 +238,7 @@ impl List {
     /// Replaces the element at `index`. Returns whether there is one. As in Redis, the form is adapted to the new
     /// element in any case. O(nodes to the nearer end + bytes of a node).
     pub fn set(&mut self, index: usize, element: NewElement<'_>, limit: NodeLimit) -> bool {
-        self.make_room(element.bytes().len(), 1, limit);
+        self.convert_if_full(element.bytes().len(), 1, limit);
         if index >= self.len() {
             return false;
         }
@@ -256,14 +256,14 @@ impl List {
 
     /// Inserts `element` next to the first one equal to `pivot`. Returns whether there is one. As in Redis, the form is
     /// adapted to the new element in any case. O(N).
-    pub fn insert_beside(
+    pub fn insert_next_to(
         &mut self,
         pivot: &Needle<'_>,
         side: Side,
         element: NewElement<'_>,
         limit: NodeLimit,
     ) -> bool {
-        self.make_room(element.bytes().len(), 1, limit);
+        self.convert_if_full(element.bytes().len(), 1, limit);
         match &mut self.form {
             Form::Packed(packed) => {
                 let found = packed.first().and_then(|first| packed.find(first, pivot.bytes(), 0));
@@ -274,7 +274,7 @@ impl List {
                 }
                 found.is_some()
             }
-            Form::Nodes(list) => list.insert_beside(pivot, side, element, limit),
+            Form::Nodes(list) => list.insert_next_to(pivot, side, element, limit),
         }
     }
 
@@ -333,7 +333,7 @@ impl List {
     }
 
     /// Converts to a quicklist if a listpack would be too large with `count` more elements of `bytes` in total.
-    fn make_room(&mut self, bytes: usize, count: usize, limit: NodeLimit) {
+    fn convert_if_full(&mut self, bytes: usize, count: usize, limit: NodeLimit) {
         if let Form::Packed(packed) = &mut self.form
             && limit.is_exceeded_by(packed.len_bytes() + bytes, packed.len() + count)
         {

@@ -158,7 +158,7 @@ impl Node {
     }
 
     /// Returns the node's listpack, if that is not compressed and has room for an element of `bytes`.
-    pub(super) fn with_room(&mut self, bytes: usize, limit: NodeLimit) -> Option<&mut Listpack> {
+    pub(super) fn packed_with_space(&mut self, bytes: usize, limit: NodeLimit) -> Option<&mut Listpack> {
         match self {
             Node::Packed(packed)
                 if !limit.is_large(bytes)

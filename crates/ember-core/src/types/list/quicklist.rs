@@ -23,7 +23,7 @@ use super::element::{Element, Needle, NewElement};
 use super::node::{Node, NodeLimit};
 use super::{End, Side};
 use crate::memory::moving::Mover;
-use crate::memory::{room_class, size_class};
+use crate::memory::{capacity_class, size_class};
 use crate::types::listpack::Listpack;
 
 const _: () = assert!(size_of::<Node>() == 24);
@@ -129,7 +129,7 @@ impl Quicklist {
         };
         if let Some(node) = node {
             let memory_before = node.memory_bytes();
-            if let Some(packed) = node.with_room(bytes.len(), limit) {
+            if let Some(packed) = node.packed_with_space(bytes.len(), limit) {
                 match end {
                     End::Front => packed.push_front(bytes),
                     End::Back => packed.push_back(bytes),
@@ -196,7 +196,7 @@ impl Quicklist {
         mut found: impl FnMut(usize) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let mut passed = 0;
-        let mut look = |node: &Node| {
+        let mut inspect = |node: &Node| {
             if passed >= count {
                 return ControlFlow::Break(());
             }
@@ -205,8 +205,8 @@ impl Quicklist {
             in_node
         };
         match from {
-            End::Front => self.nodes.iter().try_for_each(&mut look),
-            End::Back => self.nodes.iter().rev().try_for_each(&mut look),
+            End::Front => self.nodes.iter().try_for_each(&mut inspect),
+            End::Back => self.nodes.iter().rev().try_for_each(&mut inspect),
         }
     }
 
@@ -243,7 +243,7 @@ impl Quicklist {
     }
 
     /// Inserts `element` next to the first one equal to `pivot`. Returns whether there is one. O(N).
-    pub(super) fn insert_beside(
+    pub(super) fn insert_next_to(
         &mut self,
         pivot: &Needle<'_>,
         side: Side,
@@ -388,14 +388,14 @@ impl Quicklist {
         let at_edge = if is_after { index + 1 == self.nodes[node].len() } else { index == 0 };
         let split_at = index + usize::from(is_after);
         if !limit.is_large(bytes.len()) {
-            if self.insert_where_room(node, split_at, bytes, limit) {
+            if self.insert_if_fits(node, split_at, bytes, limit) {
                 return;
             }
-            let neighbour = if is_after { node.checked_add(1) } else { node.checked_sub(1) };
+            let neighbor = if is_after { node.checked_add(1) } else { node.checked_sub(1) };
             if at_edge
-                && let Some(neighbour) = neighbour.filter(|&neighbour| neighbour < self.nodes.len())
-                && let position = if is_after { 0 } else { self.nodes[neighbour].len() }
-                && self.insert_where_room(neighbour, position, bytes, limit)
+                && let Some(neighbor) = neighbor.filter(|&neighbor| neighbor < self.nodes.len())
+                && let position = if is_after { 0 } else { self.nodes[neighbor].len() }
+                && self.insert_if_fits(neighbor, position, bytes, limit)
             {
                 return;
             }
@@ -421,9 +421,9 @@ impl Quicklist {
     }
 
     /// Inserts an element at `position` of `node`, if it fits there. Returns whether it does.
-    fn insert_where_room(&mut self, node: usize, position: usize, bytes: &[u8], limit: NodeLimit) -> bool {
+    fn insert_if_fits(&mut self, node: usize, position: usize, bytes: &[u8], limit: NodeLimit) -> bool {
         let is_added = self.edit_node(node, |node| {
-            let Some(packed) = node.with_room(bytes.len(), limit) else { return false };
+            let Some(packed) = node.packed_with_space(bytes.len(), limit) else { return false };
             match packed.nth(position) {
                 Some(offset) => _ = packed.insert_before(offset, bytes),
                 None => packed.push_back(bytes),
@@ -595,7 +595,7 @@ impl Quicklist {
         self.count += node.len();
         self.nodes_bytes += node.memory_bytes();
         if self.nodes.len() == self.nodes.capacity() {
-            let wanted = room_class((self.nodes.len() + 1) * size_of::<Node>()) / size_of::<Node>();
+            let wanted = capacity_class((self.nodes.len() + 1) * size_of::<Node>()) / size_of::<Node>();
             self.nodes.reserve_exact(wanted - self.nodes.len());
         }
         self.nodes.insert(at, node);

@@ -170,7 +170,7 @@ enum Edit {
     RemoveEnd(End, usize),
     RemoveRange(usize, usize),
     Set(usize, Vec<u8>),
-    InsertBeside(usize, Side, Vec<u8>),
+    InsertNextTo(usize, Side, Vec<u8>),
     RemoveMatching(usize, End, usize),
     Rotate(End, End),
     Limit(NodeLimit),
@@ -216,7 +216,7 @@ fn edit() -> impl Strategy<Value = Edit> {
         2 => (end(), 0usize..4).prop_map(|(end, count)| Edit::RemoveEnd(end, count)),
         1 => (place(), 0usize..12).prop_map(|(start, count)| Edit::RemoveRange(start, count)),
         3 => (place(), element()).prop_map(|(index, element)| Edit::Set(index, element)),
-        6 => (place(), side(), element()).prop_map(|(pivot, side, element)| Edit::InsertBeside(pivot, side, element)),
+        6 => (place(), side(), element()).prop_map(|(pivot, side, element)| Edit::InsertNextTo(pivot, side, element)),
         1 => (place(), end(), 1usize..4).prop_map(|(index, end, count)| Edit::RemoveMatching(index, end, count)),
         1 => (end(), end()).prop_map(|(from, to)| Edit::Rotate(from, to)),
         1 => limit().prop_map(Edit::Limit),
@@ -282,11 +282,11 @@ fn apply(edit: Edit, list: &mut List, model: &mut Model, limit: &mut NodeLimit) 
             assert!(list.set(index, NewElement::Bytes(&element), limit_now));
             model[index] = element;
         }
-        Edit::InsertBeside(pivot, side, element) => {
+        Edit::InsertNextTo(pivot, side, element) => {
             let pivot = place(pivot).map_or(b"absent".to_vec(), |index| model[index].clone());
             let found = model.iter().position(|candidate| *candidate == pivot);
             let is_added =
-                list.insert_beside(&Needle::new(&pivot), side, NewElement::Bytes(&element), limit_now);
+                list.insert_next_to(&Needle::new(&pivot), side, NewElement::Bytes(&element), limit_now);
             assert_eq!(is_added, found.is_some());
             if let Some(index) = found {
                 model.insert(index + usize::from(side == Side::After), element);

@@ -160,7 +160,7 @@ impl Set {
                 }
                 if listpack.len() < limits.set_max_listpack_entries
                     && member.len() <= limits.set_max_listpack_value
-                    && listpack.has_room_for(member.len())
+                    && listpack.can_hold(member.len())
                 {
                     listpack.push_back(member);
                     return true;
@@ -334,7 +334,7 @@ fn fits_listpack(intset: &Intset, len_bytes: usize, limits: &EncodingLimits) -> 
         .unwrap_or(0);
     intset.len() < limits.set_max_listpack_entries
         && len_bytes.max(digits_max) <= limits.set_max_listpack_value
-        && Listpack::new().has_room_for(intset.len() * LISTPACK_INTEGER_BYTES_MAX + len_bytes)
+        && Listpack::new().can_hold(intset.len() * LISTPACK_INTEGER_BYTES_MAX + len_bytes)
 }
 
 fn listpack_of(intset: &Intset) -> Listpack {

@@ -185,7 +185,7 @@ impl Indexed {
     /// Returns the ranks of the scores in a range. O(log n).
     pub(super) fn score_range(&self, range: &ScoreRange) -> Range<usize> {
         let start = self.order.rank(|score, _| range.is_before(score));
-        let end = self.order.rank(|score, _| range.is_not_behind(score));
+        let end = self.order.rank(|score, _| range.is_not_after(score));
         start..end.max(start)
     }
 
@@ -193,21 +193,21 @@ impl Indexed {
     /// with one search.
     pub(super) fn score_range_end(&self, range: &ScoreRange, is_reverse: bool, most: usize) -> Range<usize> {
         if is_reverse {
-            let end = self.order.rank(|score, _| range.is_not_behind(score));
+            let end = self.order.rank(|score, _| range.is_not_after(score));
             let elements = self.order.iter(end.saturating_sub(most)..end).rev();
             let count = elements.take_while(|&(score, _)| !range.is_before(score)).count();
             end - count..end
         } else {
             let start = self.order.rank(|score, _| range.is_before(score));
             let elements = self.order.iter(start..start.saturating_add(most));
-            start..start + elements.take_while(|&(score, _)| range.is_not_behind(score)).count()
+            start..start + elements.take_while(|&(score, _)| range.is_not_after(score)).count()
         }
     }
 
     /// Returns the ranks of the members in a range, if all members have one score. O(log n).
     pub(super) fn lex_range(&self, range: &LexRange<'_>) -> Range<usize> {
         let start = self.order.rank(|_, address| range.is_before(member_at(&self.members, address)));
-        let end = self.order.rank(|_, address| range.is_not_behind(member_at(&self.members, address)));
+        let end = self.order.rank(|_, address| range.is_not_after(member_at(&self.members, address)));
         start..end.max(start)
     }
 

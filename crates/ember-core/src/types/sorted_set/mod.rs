@@ -61,7 +61,7 @@ impl SortedSet {
 
     /// Appends a member that does not exist yet and belongs after all others. O(log n).
     pub fn push_back(&mut self, member: &[u8], score: f64, limits: &EncodingLimits) {
-        self.make_room(member.len(), limits);
+        self.convert_if_full(member.len(), limits);
         either!(&mut self.0, form => form.push_back(member, score));
     }
 
@@ -84,11 +84,11 @@ impl SortedSet {
     }
 
     /// Converts a listpack that may not hold another member of `bytes`.
-    fn make_room(&mut self, bytes: usize, limits: &EncodingLimits) {
+    fn convert_if_full(&mut self, bytes: usize, limits: &EncodingLimits) {
         if let Form::Packed(packed) = &self.0
             && (packed.len() >= limits.zset_max_listpack_entries
                 || bytes > limits.zset_max_listpack_value
-                || !packed.has_room_for(bytes))
+                || !packed.can_hold(bytes))
         {
             self.index();
         }
@@ -113,7 +113,7 @@ impl SortedSet {
             if let Some(previous) = packed.change(member, score) {
                 return Some(previous);
             }
-            self.make_room(member.len(), limits);
+            self.convert_if_full(member.len(), limits);
         }
         match &mut self.0 {
             Form::Packed(packed) => {

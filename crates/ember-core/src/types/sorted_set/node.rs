@@ -22,7 +22,7 @@ const SPARSE_DIVISOR: usize = 4;
 
 /// A full leaf moves elements to a neighbor with at least this much free capacity; with less, moving costs more than
 /// the memory of another leaf.
-const ROOM_MIN: usize = 8;
+const FREE_MIN: usize = 8;
 
 const CACHE_LINE_BYTES: usize = 64;
 
@@ -290,7 +290,7 @@ impl<R: Copy + Default> Inner<R> {
     /// some of its elements, or the child is split. `is_before` determines the place of the new element: if that is
     /// after or before all elements of a node at the edge, the node stays full, so that sets that grow in order are
     /// packed. Returns the number of added nodes.
-    pub(super) fn make_room(&mut self, index: usize, is_before: &impl Fn(f64, R) -> bool) -> usize {
+    pub(super) fn free_place(&mut self, index: usize, is_before: &impl Fn(f64, R) -> bool) -> usize {
         if let Node::Leaf(leaf) = self.child(index) {
             let (first, last) = (leaf.at(0), leaf.at(leaf.len() - 1));
             if index + 1 == self.len && is_before(last.0, last.1) {
@@ -299,12 +299,12 @@ impl<R: Copy + Default> Inner<R> {
             if index == 0 && !is_before(first.0, first.1) {
                 return self.split(index, 1);
             }
-            let room = |index: usize| LEAF_CAPACITY - self.child(index).len();
-            if index > 0 && room(index - 1) >= ROOM_MIN {
+            let free = |index: usize| LEAF_CAPACITY - self.child(index).len();
+            if index > 0 && free(index - 1) >= FREE_MIN {
                 self.even_out(index - 1);
                 return 0;
             }
-            if index + 1 < self.len && room(index + 1) >= ROOM_MIN {
+            if index + 1 < self.len && free(index + 1) >= FREE_MIN {
                 self.even_out(index);
                 return 0;
             }

@@ -48,8 +48,8 @@ impl Packed {
     }
 
     /// Returns whether a member of `bytes` bytes may be added.
-    pub(super) fn has_room_for(&self, bytes: usize) -> bool {
-        self.0.has_room_for(bytes)
+    pub(super) fn can_hold(&self, bytes: usize) -> bool {
+        self.0.can_hold(bytes)
     }
 
     /// Returns the listpack, which is saved as it is.
@@ -57,7 +57,7 @@ impl Packed {
         &self.0
     }
 
-    fn score_behind(&self, member_at: usize) -> f64 {
+    fn score_after(&self, member_at: usize) -> f64 {
         score_of(self.0.get(self.0.next(member_at).expect("a score follows each member")))
     }
 
@@ -67,13 +67,13 @@ impl Packed {
 
     /// Returns the score of a member. O(bytes).
     pub(super) fn score(&self, member: &[u8]) -> Option<f64> {
-        self.find(member).map(|at| self.score_behind(at))
+        self.find(member).map(|at| self.score_after(at))
     }
 
     /// Changes the score of an existing member; returns the previous score. O(bytes).
     pub(super) fn change(&mut self, member: &[u8], score: f64) -> Option<f64> {
         let at = self.find(member)?;
-        let previous = self.score_behind(at);
+        let previous = self.score_after(at);
         if previous != score {
             self.0.remove_range(at, 2);
             self.insert(member, score);
@@ -86,11 +86,11 @@ impl Packed {
         let mut digits = itoa::Buffer::new();
         let mut at = self.0.first();
         while let Some(member_at) = at {
-            let is_behind = match self.score_behind(member_at).partial_cmp(&score) {
+            let is_after = match self.score_after(member_at).partial_cmp(&score) {
                 Some(Ordering::Equal) => self.0.get(member_at).bytes(&mut digits) > member,
                 order => order == Some(Ordering::Greater),
             };
-            if is_behind {
+            if is_after {
                 let member_at = self.0.insert_before(member_at, member);
                 self.0.insert_after(member_at, &score_text(score));
                 return;
@@ -109,7 +109,7 @@ impl Packed {
     /// Removes a member and returns its score. O(bytes).
     pub(super) fn remove(&mut self, member: &[u8]) -> Option<f64> {
         let at = self.find(member)?;
-        let score = self.score_behind(at);
+        let score = self.score_after(at);
         self.0.remove_range(at, 2);
         Some(score)
     }
@@ -129,7 +129,7 @@ impl Packed {
         let mut at = self.0.first();
         while let Some(member_at) = at {
             if self.0.get(member_at).eq_bytes(member) {
-                return Some((rank, self.score_behind(member_at)));
+                return Some((rank, self.score_after(member_at)));
             }
             rank += 1;
             at = self.0.next(member_at).and_then(|score_at| self.0.next(score_at));
@@ -152,7 +152,7 @@ impl Packed {
     pub(super) fn score_range(&self, range: &ScoreRange) -> Range<usize> {
         let scores = || self.iter(0..self.len()).map(|(_, score)| score);
         let start = scores().take_while(|&score| range.is_before(score)).count();
-        let end = scores().take_while(|&score| range.is_not_behind(score)).count();
+        let end = scores().take_while(|&score| range.is_not_after(score)).count();
         start..end.max(start)
     }
 
@@ -165,21 +165,21 @@ impl Packed {
         let mut digits = itoa::Buffer::new();
         let mut is_before = |member: Element<'_>| range.is_before(member.bytes(&mut digits));
         let mut digits = itoa::Buffer::new();
-        let mut is_behind = |member: Element<'_>| !range.is_not_behind(member.bytes(&mut digits));
+        let mut is_after = |member: Element<'_>| !range.is_not_after(member.bytes(&mut digits));
         let len = self.len();
         let members = || self.iter(0..len).map(|(member, _)| member);
         let is_outside =
-            members().next_back().is_none_or(&mut is_before) || members().next().is_none_or(&mut is_behind);
+            members().next_back().is_none_or(&mut is_before) || members().next().is_none_or(&mut is_after);
         if is_outside {
             return 0..0;
         }
         if is_reverse {
-            let skipped = members().rev().take_while(|&member| is_behind(member)).count();
+            let skipped = members().rev().take_while(|&member| is_after(member)).count();
             let count = members().rev().skip(skipped).take_while(|&member| !is_before(member)).count();
             len - skipped - count..len - skipped
         } else {
             let start = members().take_while(|&member| is_before(member)).count();
-            let count = members().skip(start).take_while(|&member| !is_behind(member)).count();
+            let count = members().skip(start).take_while(|&member| !is_after(member)).count();
             start..start + count
         }
     }

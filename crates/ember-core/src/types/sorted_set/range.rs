@@ -36,7 +36,7 @@ impl ScoreRange {
 
     /// Returns whether a score is not above the range.
     #[inline]
-    pub fn is_not_behind(&self, score: f64) -> bool {
+    pub fn is_not_after(&self, score: f64) -> bool {
         score < self.max || (!self.is_max_exclusive && score == self.max)
     }
 }
@@ -111,7 +111,7 @@ impl<'a> LexRange<'a> {
     }
 
     /// Returns whether a member is not above the range.
-    pub fn is_not_behind(&self, member: &[u8]) -> bool {
+    pub fn is_not_after(&self, member: &[u8]) -> bool {
         match self.max {
             LexBound::Lowest => false,
             LexBound::Highest => true,
@@ -155,15 +155,15 @@ mod tests {
     #[test]
     fn a_bound_belongs_to_the_range_unless_it_is_exclusive() {
         let range = ScoreRange::parse(b"1", b"(2").unwrap();
-        let is_in = |score| !range.is_before(score) && range.is_not_behind(score);
+        let is_in = |score| !range.is_before(score) && range.is_not_after(score);
         assert_eq!([0.9, 1.0, 1.9, 2.0].map(is_in), [false, true, true, false]);
         let range = LexRange::parse(b"(a", b"[c").unwrap();
-        let is_in = |member: &[u8]| !range.is_before(member) && range.is_not_behind(member);
+        let is_in = |member: &[u8]| !range.is_before(member) && range.is_not_after(member);
         assert_eq!([&b"a"[..], b"aa", b"b", b"c", b"ca"].map(is_in), [false, true, true, true, false]);
         let all = LexRange::parse(b"-", b"+").unwrap();
-        assert!(!all.is_before(b"") && all.is_not_behind(b"\xff"));
+        assert!(!all.is_before(b"") && all.is_not_after(b"\xff"));
         let none = LexRange::parse(b"+", b"-").unwrap();
-        assert!(none.is_before(b"\xff") && !none.is_not_behind(b""));
+        assert!(none.is_before(b"\xff") && !none.is_not_after(b""));
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl<R: Copy + Default> Tree<R> {
                 Node::Inner(inner) => {
                     let mut index = inner.child_for(&is_before);
                     if inner.child(index).is_full() {
-                        self.nodes += inner.make_room(index, &is_before);
+                        self.nodes += inner.free_place(index, &is_before);
                         index = inner.child_for(&is_before);
                     }
                     inner.child(index).fetch();
@@ -109,8 +109,8 @@ impl<R: Copy + Default> Tree<R> {
                 (index, usize::from(is_there))
             }
             Node::Inner(inner) => {
-                let is_not_behind = |score, reference| order(score, reference) != Ordering::Greater;
-                (inner.child_for(&is_not_behind), 1)
+                let is_not_after = |score, reference| order(score, reference) != Ordering::Greater;
+                (inner.child_for(&is_not_after), 1)
             }
         };
         let (count, nodes) = remove_run(root, &find, &mut |_, reference| removed = Some(reference));
@@ -171,8 +171,8 @@ impl<R: Copy + Default> Tree<R> {
         loop {
             match node {
                 Node::Inner(inner) => {
-                    let is_not_behind = |score, reference| order(score, reference) != Ordering::Greater;
-                    let index = inner.child_for(&is_not_behind);
+                    let is_not_after = |score, reference| order(score, reference) != Ordering::Greater;
+                    let index = inner.child_for(&is_not_after);
                     is_last &= index + 1 == inner.len();
                     node = inner.child_mut(index);
                     node.fetch();
@@ -437,13 +437,13 @@ fn moved_node<R: Copy + Default>(
         Node::Inner(inner) => {
             let mut first = 0;
             for index in 0..inner.len() {
-                let behind = first + inner.counts()[index];
-                let (from, end) = (range.start.max(first), range.end.min(behind));
+                let next_first = first + inner.counts()[index];
+                let (from, end) = (range.start.max(first), range.end.min(next_first));
                 if from < end {
                     let child = moved_node(inner.take_child(index), from - first..end - first, mover, renew);
                     inner.put_child(index, child);
                 }
-                first = behind;
+                first = next_first;
             }
         }
     }

@@ -358,13 +358,13 @@ impl Groups {
         Some(result)
     }
 
-    /// Records in all groups that an entry is no longer pending. Calls `told` with the names of the groups where it
+    /// Records in all groups that an entry is no longer pending. Calls `visit` with the names of the groups where it
     /// was. O(groups · log pending).
-    pub fn acknowledge_everywhere(&mut self, id: StreamId, mut told: impl FnMut(&[u8])) {
+    pub fn acknowledge_everywhere(&mut self, id: StreamId, mut visit: impl FnMut(&[u8])) {
         for (name, group) in &mut self.groups {
             let before = group.memory_bytes();
             if group.acknowledge(id) {
-                told(name);
+                visit(name);
             }
             self.memory_bytes = self.memory_bytes - before + group.memory_bytes();
         }

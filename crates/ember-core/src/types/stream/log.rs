@@ -157,7 +157,7 @@ impl Log {
         if bytes > BYTES_MAX {
             return Err(AppendError::TooLarge);
         }
-        match self.blocks.last().filter(|&place| has_room(self.blocks.get(place), bytes, limits)) {
+        match self.blocks.last().filter(|&place| fits(self.blocks.get(place), bytes, limits)) {
             Some(place) => self.blocks.edit(place, |block| block.append(id, fields)),
             None => self.blocks.push(Block::new(id, fields)),
         }
@@ -230,11 +230,11 @@ impl Log {
             if limit != 0 && before - self.len + live > limit {
                 break;
             }
-            let goes_whole = match trim {
+            let removes_whole = match trim {
                 Trim::ToLen(len) => self.len - live >= len,
                 Trim::BelowId(id) => block.last_id() < id,
             };
-            if goes_whole {
+            if removes_whole {
                 self.len -= live;
                 next = self.blocks.remove(place);
                 continue;
@@ -281,26 +281,26 @@ impl Log {
             if excess == 0 || !is_below(block.first_id()) {
                 break;
             }
-            let goes: Vec<StreamId> = block
+            let removed: Vec<StreamId> = block
                 .entries()
                 .map(|entry| entry.id)
                 .filter(|&id| is_below(id) && !is_needed(id))
                 .take(usize::try_from(excess).unwrap_or(usize::MAX))
                 .collect();
-            let goes_whole = goes.len() == live;
-            if whole_blocks && (!goes_whole || (limit != 0 && before - self.len + live as u64 > limit)) {
+            let removes_whole = removed.len() == live;
+            if whole_blocks && (!removes_whole || (limit != 0 && before - self.len + live as u64 > limit)) {
                 break;
             }
-            if let Some(&last) = goes.last().filter(|_| may_leave_holes || !goes_whole) {
+            if let Some(&last) = removed.last().filter(|_| may_leave_holes || !removes_whole) {
                 self.max_deleted_id = self.max_deleted_id.max(last);
-                deleted(&goes);
+                deleted(&removed);
             }
-            may_leave_holes |= !goes_whole;
-            self.len -= goes.len() as u64;
-            next = if goes_whole {
+            may_leave_holes |= !removes_whole;
+            self.len -= removed.len() as u64;
+            next = if removes_whole {
                 self.blocks.remove(place)
             } else {
-                self.blocks.edit(place, |block| block.delete_all(|id| goes.binary_search(&id).is_ok()));
+                self.blocks.edit(place, |block| block.delete_all(|id| removed.binary_search(&id).is_ok()));
                 self.blocks.next(place)
             };
         }
@@ -340,7 +340,7 @@ impl Log {
 }
 
 /// Returns whether an entry with fields of `bytes` may be added to a block.
-fn has_room(block: &Block, bytes: usize, limits: BlockLimits) -> bool {
+fn fits(block: &Block, bytes: usize, limits: BlockLimits) -> bool {
     let bytes_max = match limits.bytes_max {
         0 => BYTES_MAX,
         bytes_max => bytes_max.min(BYTES_MAX),

@@ -57,10 +57,10 @@ pub struct Trimmed {
 
 /// Side effects of removing entries, recorded if the caller wants them.
 #[derive(Clone, Debug, Default)]
-pub struct Traces(Option<TracesTold>);
+pub struct Traces(Option<TraceRecords>);
 
 #[derive(Clone, Debug, Default)]
-struct TracesTold {
+struct TraceRecords {
     deleted: Vec<StreamId>,
     acknowledged: BTreeMap<Box<[u8]>, Vec<StreamId>>,
 }
@@ -68,31 +68,31 @@ struct TracesTold {
 impl Traces {
     /// Returns empty traces; side effects are recorded if `wanted`.
     pub fn new(wanted: bool) -> Traces {
-        Traces(wanted.then(TracesTold::default))
+        Traces(wanted.then(TraceRecords::default))
     }
 
     /// Records that entries were deleted, wherever they were.
-    pub fn note_deleted(&mut self, ids: &[StreamId]) {
-        if let Traces(Some(told)) = self {
-            told.deleted.extend(ids);
+    pub fn record_deleted(&mut self, ids: &[StreamId]) {
+        if let Traces(Some(records)) = self {
+            records.deleted.extend(ids);
         }
     }
 
     /// Records that an entry is no longer pending in a group.
-    pub fn note_acknowledged(&mut self, group: &[u8], id: StreamId) {
-        if let Traces(Some(told)) = self {
-            told.acknowledged.entry(group.into()).or_default().push(id);
+    pub fn record_acknowledged(&mut self, group: &[u8], id: StreamId) {
+        if let Traces(Some(records)) = self {
+            records.acknowledged.entry(group.into()).or_default().push(id);
         }
     }
 
     /// Returns the entries that were deleted.
     pub fn deleted(&self) -> &[StreamId] {
-        self.0.as_ref().map_or(&[], |told| &told.deleted)
+        self.0.as_ref().map_or(&[], |records| &records.deleted)
     }
 
     /// Returns the entries that are no longer pending, by the names of groups.
     pub fn acknowledged(&self) -> impl Iterator<Item = (&[u8], &[StreamId])> {
-        let groups = self.0.iter().flat_map(|told| &told.acknowledged);
+        let groups = self.0.iter().flat_map(|records| &records.acknowledged);
         groups.map(|(name, ids)| (&**name, &**ids))
     }
 }
@@ -128,14 +128,14 @@ impl Stream {
                 if let Some(begin) = begin {
                     groups.acknowledge_range(begin, end, |group, id| {
                         references_removed += 1;
-                        traces.note_acknowledged(group, id);
+                        traces.record_acknowledged(group, id);
                     });
                 }
                 entries
             }
             References::Respect if !groups.is_empty() => {
                 let is_needed = |id| groups.need(id);
-                log.trim_unneeded(trim, whole_blocks, limit, is_needed, |ids| traces.note_deleted(ids))
+                log.trim_unneeded(trim, whole_blocks, limit, is_needed, |ids| traces.record_deleted(ids))
             }
             _ => log.trim(trim, whole_blocks, limit),
         };

@@ -321,9 +321,9 @@ impl Elements {
         // Nearly all names differ in a few bytes after their common prefix.
         let key = |name: &[u8]| {
             let mut key = [0; 8];
-            let behind = &name[common..];
-            let most = behind.len().min(key.len());
-            key[..most].copy_from_slice(&behind[..most]);
+            let suffix = &name[common..];
+            let most = suffix.len().min(key.len());
+            key[..most].copy_from_slice(&suffix[..most]);
             u64::from_be_bytes(key)
         };
         let mut order: Vec<(u64, u32)> = names().map(key).zip(0..).collect();

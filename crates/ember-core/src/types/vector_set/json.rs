@@ -176,9 +176,9 @@ impl<'t> Search<'_, 't> {
     /// before its end.
     fn object(&mut self, node: &Node, level: usize, reader: Reader<'t>) -> Option<Reader<'t>> {
         let mut at = reader;
-        let behind = self.fields(node, level, &mut at);
+        let after = self.fields(node, level, &mut at);
         self.read += reader.rest.len() - at.rest.len();
-        behind.map(|()| at)
+        after.map(|()| at)
     }
 
     fn fields(&mut self, node: &Node, level: usize, reader: &mut Reader<'t>) -> Option<()> {
@@ -203,7 +203,7 @@ impl<'t> Search<'_, 't> {
             }
             let within = branch.and_then(|branch| branch.within.as_ref());
             match within.and_then(|within| self.object(within, level + 1, *reader)) {
-                Some(behind) => *reader = behind,
+                Some(after) => *reader = after,
                 None => reader.skip()?,
             }
             if reader.take(b',').is_none() {

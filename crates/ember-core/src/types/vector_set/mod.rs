@@ -82,7 +82,7 @@ fn with_scratch<R>(run: impl FnOnce(&mut Scratch) -> R) -> R {
 
 /// The parameters of `VECTOR.CREATE` beyond the shape of the index. Such an index stays when it has no elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Made {
+pub struct Tuning {
     /// The number of near vectors from which the neighbors of a new one are chosen.
     pub build_width: usize,
     /// The number of near vectors that a search looks for by default.
@@ -92,7 +92,7 @@ pub struct Made {
 }
 
 /// The parameters of an index that does not specify them, or was not created as an index.
-pub const MADE_DEFAULT: Made = Made { build_width: 200, search_width: 50, probes: 32 };
+pub const TUNING_DEFAULT: Tuning = Tuning { build_width: 200, search_width: 50, probes: 32 };
 
 /// What the first element of a set, or `VECTOR.CREATE`, determines.
 #[derive(Clone, Debug)]
@@ -108,13 +108,13 @@ pub struct Shape {
     /// The projection that reduces vectors before they are stored, if there is one.
     pub projection: Option<Projection>,
     /// The other parameters of an index created as such.
-    pub made: Option<Made>,
+    pub tuning: Option<Tuning>,
 }
 
 #[derive(Clone, Debug)]
 struct Parts {
     projection: Option<Projection>,
-    made: Option<Made>,
+    tuning: Option<Tuning>,
     index: Index,
     /// Shared, because links are built without reading them.
     elements: Arc<Elements>,
@@ -185,11 +185,11 @@ impl Shape {
     fn parts(self) -> Option<(Parts, Config)> {
         let config = self.index_config();
         let index = Index::new(config).ok()?;
-        let Shape { projection, made, .. } = self;
+        let Shape { projection, tuning, .. } = self;
         // Only uniqueness matters.
         let number = SETS.fetch_add(1, Ordering::Relaxed);
         let elements = Arc::<Elements>::default();
-        Some((Parts { projection, made, index, elements, attributes: 0, number }, config))
+        Some((Parts { projection, tuning, index, elements, attributes: 0, number }, config))
     }
 }
 
@@ -244,8 +244,8 @@ impl VectorSet {
     }
 
     /// Returns the parameters of `VECTOR.CREATE`, if it created the set.
-    pub fn made(&self) -> Option<Made> {
-        self.0.as_ref()?.made
+    pub fn tuning(&self) -> Option<Tuning> {
+        self.0.as_ref()?.tuning
     }
 
     /// Returns whether the set has its shape.
@@ -254,8 +254,8 @@ impl VectorSet {
     }
 
     /// Converts a distance for replies: that of cosine (0 to 2), that of two points, or the inner product.
-    pub fn told(&self, distance: f32) -> f32 {
-        self.parts().index.told(distance)
+    pub fn metric_distance(&self, distance: f32) -> f32 {
+        self.parts().index.metric_distance(distance)
     }
 
     /// Returns the distance of an element from a vector with the stored number of dimensions.
@@ -432,7 +432,7 @@ impl VectorSet {
     }
 
     /// Returns whether the linking threads must be notified of the set, after an addition.
-    pub fn has_news_for_linkers(&self) -> bool {
+    pub fn needs_linkers(&self) -> bool {
         let Some(Parts { index, .. }) = self.0.as_deref() else { return false };
         index.pending() % PENDING_PER_NOTICE == 1
             || index.dead() % PENDING_PER_NOTICE == 1
@@ -475,8 +475,8 @@ impl VectorSet {
     }
 
     /// Requests that the lists are rebuilt.
-    pub fn want_training(&mut self) {
-        self.parts_mut().index.want_training();
+    pub fn request_training(&mut self) {
+        self.parts_mut().index.request_training();
     }
 
     /// Begins to build lists, if that is due or requested and no training is running.
@@ -537,11 +537,11 @@ impl VectorSet {
     }
 
     /// Returns the neighbors of an element on one of its levels.
-    pub fn neighbours(&self, slot: u32, level: usize) -> Vec<u32> {
+    pub fn neighbors(&self, slot: u32, level: usize) -> Vec<u32> {
         let index = &self.parts().index;
-        let mut neighbours = index.neighbours(slot, level);
-        neighbours.retain(|&neighbour| !index.is_dead(neighbour));
-        neighbours
+        let mut neighbors = index.neighbors(slot, level);
+        neighbors.retain(|&neighbor| !index.is_dead(neighbor));
+        neighbors
     }
 
     /// Returns the distance of two elements, 0 to 2.
@@ -597,8 +597,8 @@ impl VectorSet {
 
     /// Returns how many near elements a search looks for, or how many lists it reads.
     fn breadth(&self, search: &Search) -> usize {
-        match (self.kind(), self.made()) {
-            (Kind::Ivf { .. }, made) => search.probes.or(made.map(|made| made.probes)).unwrap_or(1),
+        match (self.kind(), self.tuning()) {
+            (Kind::Ivf { .. }, tuning) => search.probes.or(tuning.map(|tuning| tuning.probes)).unwrap_or(1),
             _ => search.width.min(self.parts().index.len()),
         }
     }
@@ -663,8 +663,8 @@ impl VectorSet {
         }
         // The slots from the count on contain as many elements as there are dead slots below it.
         let before = index.dead_slots().iter().filter(|&&dead| dead < slot).count();
-        let behind = (elements.len() as u32..).filter(|&slot| !index.is_dead(slot)).nth(before);
-        elements.at(behind.expect("slots are those of elements, or dead"))
+        let next = (elements.len() as u32..).filter(|&slot| !index.is_dead(slot)).nth(before);
+        elements.at(next.expect("slots are those of elements, or dead"))
     }
 
     /// Returns the slots of the names from `name` on, or after it, in order.
@@ -698,8 +698,8 @@ impl Loading {
     }
 
     /// Sets the neighbors of an element on one of its levels. Impossible ones are omitted.
-    pub fn link(&mut self, slot: u32, level: usize, neighbours: impl IntoIterator<Item = u32>) {
-        self.restore.link(slot, level, neighbours);
+    pub fn link(&mut self, slot: u32, level: usize, neighbors: impl IntoIterator<Item = u32>) {
+        self.restore.link(slot, level, neighbors);
     }
 
     /// Sets the lists of a set that has some: centroids, row by row, the number of vectors with which they were
@@ -742,7 +742,7 @@ impl Collection for VectorSet {
     }
 
     fn is_vacant(&self) -> bool {
-        self.is_empty() && self.made().is_none()
+        self.is_empty() && self.tuning().is_none()
     }
 
     fn free_effort(&self) -> usize {

@@ -4,9 +4,7 @@ use ember_peers::browser::{Browser, key};
 use ember_testkit::{RawClient, Value, wait_until};
 use serde_json::{Value as Json, json};
 
-use super::{
-    answer, assert_nothing_went_wrong, choose, click_at_key, confirm, fill, log_in, open, picture, start,
-};
+use super::{answer, assert_no_errors, choose, click_at_key, confirm, fill, log_in, open, picture, start};
 
 #[test]
 fn keys_are_grouped_by_the_parts_of_their_names_and_sorted() {
@@ -42,7 +40,7 @@ fn keys_are_grouped_by_the_parts_of_their_names_and_sorted() {
     browser.wait_for("document.querySelector('.keys > li > button').title === 'b'");
     assert_eq!(names().as_array().unwrap()[..2], [json!("b"), json!("a")]);
     browser.keep_picture(&picture("groups"));
-    assert_nothing_went_wrong(&browser);
+    assert_no_errors(&browser);
 }
 
 #[test]
@@ -64,7 +62,7 @@ fn keys_of_each_type_are_shown_changed_and_deleted() {
     elements_are_edited(&browser, &mut client);
     change_whole_keys(&browser, &mut client);
     browser.keep_picture(&picture("keys"));
-    assert_nothing_went_wrong(&browser);
+    assert_no_errors(&browser);
 }
 
 fn strings_are_edited(browser: &Browser, client: &mut RawClient) {
@@ -267,7 +265,7 @@ fn vector_sets_are_shown_with_nearest_neighbors() {
     browser.run("document.querySelector('form[role=search] [name=type]').value = 'vectorset'");
     browser.click("form[role=search] [type=submit]");
     browser.wait_for_text("#found", "3 keys");
-    assert_nothing_went_wrong(&browser);
+    assert_no_errors(&browser);
 }
 
 #[test]
@@ -316,7 +314,7 @@ fn json_is_shown_as_a_collapsible_tree() {
     browser.wait_for_text("#content summary", r#"{"mail":"a@example.org"}"#);
     browser.click("#content summary");
     browser.wait_for_text("#content .json", "1 member");
-    assert_nothing_went_wrong(&browser);
+    assert_no_errors(&browser);
 }
 
 #[test]

@@ -45,13 +45,13 @@ fn keep_pictures(browser: &Browser, name: &str) {
 
 /// Violations of the page's policy and errors of the page are in the console. Intended refusals are not counted.
 #[track_caller]
-fn assert_nothing_went_wrong(browser: &Browser) {
+fn assert_no_errors(browser: &Browser) {
     let wrong: Vec<String> =
         browser.console().into_iter().filter(|line| !line.contains("status of 401")).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Like [`assert_nothing_went_wrong`], after commands that are answered with an HTTP status.
+/// Like [`assert_no_errors`], after commands that are answered with an HTTP status.
 #[track_caller]
 fn assert_nothing_but_refusals(browser: &Browser) {
     let wrong: Vec<String> =

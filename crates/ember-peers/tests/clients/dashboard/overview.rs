@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ember_peers::browser::Browser;
 use serde_json::json;
 
-use super::{assert_nothing_went_wrong, figure, log_in, open, picture, start};
+use super::{assert_no_errors, figure, log_in, open, picture, start};
 
 #[test]
 fn a_user_logs_in_and_sees_figures_update() {
@@ -81,7 +81,7 @@ fn a_user_logs_in_and_sees_figures_update() {
              .filter((name) => !name.startsWith(location.origin))",
     );
     assert_eq!(foreign, json!([]));
-    assert_nothing_went_wrong(&browser);
+    assert_no_errors(&browser);
 }
 
 #[test]
@@ -142,5 +142,5 @@ fn empty_results_are_reported() {
     open(&browser, &server, "clients");
     browser.fill("#main input[type=search]", "no such client");
     browser.wait_for_text("#clients-list", "No client matches the filter.");
-    assert_nothing_went_wrong(&browser);
+    assert_no_errors(&browser);
 }

@@ -4,7 +4,7 @@ use ember_peers::browser::{Browser, key};
 use ember_testkit::Value;
 use serde_json::json;
 
-use super::{assert_nothing_went_wrong, choose, fill, open, picture, start};
+use super::{assert_no_errors, choose, fill, open, picture, start};
 
 /// The focused element: its label, or its text; empty if the page as a whole has the focus.
 fn focused(browser: &Browser) -> String {
@@ -82,7 +82,7 @@ fn every_action_works_with_the_keyboard_alone() {
         "document.querySelector('#throughput polyline').getAttribute('points').split(' ').length > 2",
     );
     assert_eq!(focused(&browser), "Threads that serve clients");
-    assert_nothing_went_wrong(&browser);
+    assert_no_errors(&browser);
 }
 
 /// The contrast of text and background, by the formula of WCAG 2.
@@ -149,5 +149,5 @@ fn pages_are_readable_in_light_dark_and_narrow_windows() {
         assert_eq!(hidden, json!([360, 0]), "{view} does not scroll sideways");
         browser.keep_picture(&picture(&format!("narrow-{view}")));
     }
-    assert_nothing_went_wrong(&browser);
+    assert_no_errors(&browser);
 }

@@ -4,7 +4,7 @@ use ember_peers::browser::Browser;
 use ember_testkit::Value;
 use serde_json::json;
 
-use super::{assert_nothing_went_wrong, choose, fill, log_in, open, start};
+use super::{assert_no_errors, choose, fill, log_in, open, start};
 
 #[test]
 fn a_page_of_another_origin_gets_no_data() {
@@ -77,5 +77,5 @@ fn read_only_users_see_no_edit_controls_and_are_refused() {
             &format!("NOPERM User reader has no permissions to run the '{command}' command"),
         );
     }
-    assert_nothing_went_wrong(&browser);
+    assert_no_errors(&browser);
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ember_peers::browser::{Browser, key};
 use ember_testkit::{Server, Value, wait_until};
 
-use super::{answer, assert_nothing_went_wrong, confirm, keep_pictures, log_in, open, picture, start};
+use super::{answer, assert_no_errors, confirm, keep_pictures, log_in, open, picture, start};
 
 #[test]
 fn the_configuration_is_shown_and_changed_without_passwords() {
@@ -65,7 +65,7 @@ fn the_configuration_is_shown_and_changed_without_passwords() {
         "#main .refused",
         "NOPERM User nobody has no permissions to run the 'config|get' command",
     );
-    assert_nothing_went_wrong(&browser);
+    assert_no_errors(&browser);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn persistence_is_shown_and_saves_are_requested() {
     browser.wait_for_text("#rdb", "Read only: this user may not run BGSAVE.");
     browser.wait_for_text("#aof", "Read only: this user may not run BGREWRITEAOF.");
     assert_eq!(browser.count("#save, #rewrite"), 0);
-    assert_nothing_went_wrong(&browser);
+    assert_no_errors(&browser);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn cold_values_are_counted() {
     client.run("GET b");
     shows("fetched since startup", 1);
     shows("cold values", 0);
-    assert_nothing_went_wrong(&browser);
+    assert_no_errors(&browser);
 
     let without = start(&[]);
     open(&browser, &without, "persistence");
@@ -189,7 +189,7 @@ fn replication_is_shown_as_a_tree_with_lag() {
     browser.wait_for_text("#its-primary", "no link");
     browser.wait_for_text("#link .refused", "cannot connect to 127.0.0.1");
     keep_pictures(&browser, "replication-broken");
-    assert_nothing_went_wrong(&browser);
+    assert_no_errors(&browser);
 }
 
 #[test]
@@ -242,5 +242,5 @@ fn hot_and_big_keys_clients_and_the_slow_log_are_shown() {
     confirm(&browser);
     browser.wait_for_text("#main tbody", "No command took that long.");
     assert_eq!(client.run("SLOWLOG LEN"), Value::Integer(0));
-    assert_nothing_went_wrong(&browser);
+    assert_no_errors(&browser);
 }

@@ -29,7 +29,7 @@ const TEMPLATE: Spec = Spec {
 };
 
 /// Commands that ask for facts that may differ between nodes.
-const ASKS: Spec = Spec { tips: &["nondeterministic_output"], ..TEMPLATE };
+const QUERIES: Spec = Spec { tips: &["nondeterministic_output"], ..TEMPLATE };
 
 /// Commands that change the node's view of the cluster.
 const CHANGES: Spec =
@@ -41,7 +41,7 @@ const LOADING: Flags = Flags::LOADING.union(Flags::STALE);
 const CONNECTION: Spec =
     Spec { arity: 1, flags: Flags::FAST.union(LOADING), categories: Category::CONNECTION, ..TEMPLATE };
 
-const ADMIN_ASKS: Spec = Spec { flags: Flags::ADMIN.union(Flags::STALE), ..ASKS };
+const ADMIN_QUERIES: Spec = Spec { flags: Flags::ADMIN.union(Flags::STALE), ..QUERIES };
 
 pub(super) const COMMANDS: &[&[ServerCommand]] = &[&[
     refused(Spec {
@@ -111,7 +111,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
         arity: 3,
         syntax: "node-id",
         example: example("CLUSTER COUNT-FAILURE-REPORTS a"),
-        ..ADMIN_ASKS
+        ..ADMIN_QUERIES
     }),
     refused(Spec {
         name: "countkeysinslot",
@@ -169,7 +169,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
         arity: 4,
         syntax: "slot count",
         example: example("CLUSTER GETKEYSINSLOT 1 1"),
-        ..ASKS
+        ..QUERIES
     }),
     refused(Spec {
         name: "help",
@@ -183,7 +183,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
         name: "info",
         summary: "Returns information about the cluster as this node sees it.",
         example: example("CLUSTER INFO"),
-        ..ASKS
+        ..QUERIES
     }),
     refused(Spec {
         name: "keyslot",
@@ -200,7 +200,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
         since: "7.0.0",
         complexity: "O(N) for N nodes.",
         example: example("CLUSTER LINKS"),
-        ..ASKS
+        ..QUERIES
     }),
     refused(Spec {
         name: "meet",
@@ -222,14 +222,14 @@ const SUBCOMMANDS: &[ServerCommand] = &[
         summary: "Returns the name of this node's shard.",
         since: "7.2.0",
         example: example("CLUSTER MYSHARDID"),
-        ..ASKS
+        ..QUERIES
     }),
     refused(Spec {
         name: "nodes",
         summary: "Returns information about all nodes.",
         complexity: "O(N) for N nodes.",
         example: example("CLUSTER NODES"),
-        ..ASKS
+        ..QUERIES
     }),
     refused(Spec {
         name: "replicas",
@@ -239,7 +239,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
         arity: 3,
         syntax: "node-id",
         example: example("CLUSTER REPLICAS a"),
-        ..ADMIN_ASKS
+        ..ADMIN_QUERIES
     }),
     refused(Spec {
         name: "replicate",
@@ -288,7 +288,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
         complexity: "O(N) for N nodes.",
         flags: LOADING,
         example: example("CLUSTER SHARDS"),
-        ..ASKS
+        ..QUERIES
     }),
     refused(Spec {
         name: "slaves",
@@ -298,7 +298,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
         syntax: "node-id",
         deprecated: Some(("5.0.0", "`CLUSTER REPLICAS`")),
         example: example("CLUSTER SLAVES a"),
-        ..ADMIN_ASKS
+        ..ADMIN_QUERIES
     }),
     refused(Spec {
         name: "slots",
@@ -308,6 +308,6 @@ const SUBCOMMANDS: &[ServerCommand] = &[
         history: &[("4.0.0", "Added the names of nodes."), ("7.0.0", "Added more network information.")],
         deprecated: Some(("7.0.0", "`CLUSTER SHARDS`")),
         example: example("CLUSTER SLOTS"),
-        ..ASKS
+        ..QUERIES
     }),
 ];

@@ -51,7 +51,7 @@ pub(super) fn authenticate(
     password: &[u8],
 ) -> Result<(), CommandError> {
     session.client.log_in(user, password).map_err(|_| {
-        authorization::note_failed_login(session.server, session.client, session.command, session.args, user);
+        authorization::log_failed_login(session.server, session.client, session.command, session.args, user);
         "WRONGPASS invalid username-password pair or user is disabled.".into()
     })
 }

@@ -52,7 +52,7 @@ impl<'o> Options<'o> {
                     options.command_at = at + 1;
                     return Ok(options);
                 }
-                () if is_word(args, at, "EVERY") => options.pace.wants_equal = true,
+                () if is_word(args, at, "EVERY") => options.pace.sends_equal = true,
                 () if is_word(args, at, "SINCE") && has_next => {
                     at += 1;
                     options.since = Some(args.at(at));

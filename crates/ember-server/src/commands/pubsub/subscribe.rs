@@ -139,7 +139,7 @@ fn subscribe(session: &mut Session<'_>, kind: Kind) -> SessionResult {
         session.server.pubsub.subscribe(kind, name, address, subscriptions);
         write_change(session.reply, kind.words().0, Some(name), subscriptions.count(kind));
     }
-    note_counts(session.client);
+    publish_counts(session.client);
     Ok(Outcome::Done)
 }
 
@@ -167,7 +167,7 @@ fn subscribe_watching(execution: &mut Execution<'_>) -> SessionResult {
             write_change(execution.reply, Kind::Channel.words().0, Some(name), count);
         }
     }
-    note_counts(execution.client);
+    publish_counts(execution.client);
     Ok(Outcome::Done)
 }
 
@@ -232,12 +232,12 @@ fn unsubscribe_all(session: &mut Session<'_>, kind: Kind) -> SessionResult {
         }
     }
     session.client.subscriptions = Some(subscriptions).filter(|subscriptions| !subscriptions.is_empty());
-    note_counts(session.client);
+    publish_counts(session.client);
     Ok(Outcome::Done)
 }
 
 /// Publishes the client's subscription counts in its view.
-fn note_counts(client: &Client) {
+fn publish_counts(client: &Client) {
     let view = &client.view;
     let count = |kind: Kind| {
         let subscriptions = client.subscriptions.as_deref();

@@ -38,7 +38,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
                     return Err("ERR No failover in progress.".into());
                 }
                 None => {
-                    let why = format!("FAILOVER ABORT of {}", execution.client.view.who());
+                    let why = format!("FAILOVER ABORT of {}", execution.client.view.log_name());
                     let client_id = Some(execution.client.view.id);
                     failover::abort(execution.executor, client_id, &why)?;
                 }

@@ -108,7 +108,7 @@ fn replconf(session: &mut Session<'_>) -> SessionResult {
             replica.knows_marks |= value.eq_ignore_ascii_case(b"eof");
             replica.program = replica.program.or(program_with(value));
         } else if is_word(args, arg, "RDB-ONLY") {
-            replica.wants_copy_only = match parse_i64(value) {
+            replica.is_copy_only = match parse_i64(value) {
                 Some(number @ (0 | 1)) => number == 1,
                 Some(_) => return Err("ERR value is out of range, value must between 0 and 1".into()),
                 None => return Err("ERR value is not an integer or out of range".into()),

@@ -49,7 +49,7 @@ fn replicaof(session: &mut Session<'_>) -> SessionResult {
             return Err("ERR REPLICAOF not allowed while failing over.".into());
         }
         let client_id = Some(execution.client.view.id);
-        let why = format!("REPLICAOF of {}", execution.client.view.who());
+        let why = format!("REPLICAOF of {}", execution.client.view.log_name());
         match role::change(execution.executor, client_id, primary.clone(), &why)? {
             Changed::No if primary.get().is_some() => {
                 execution.reply.simple("OK Already connected to specified master");

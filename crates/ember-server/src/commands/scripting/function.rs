@@ -258,8 +258,8 @@ fn change(execution: &mut Execution<'_>, change: functions::Change) -> SessionRe
         let answer = change(executor.server, &config, *args)?;
         executor.turn.counters.changes += 1;
         let recorded = functions::recorded(*args);
-        let tell = |words: &mut Words<'_>| recorded.iter().for_each(|word| _ = words.word(word));
-        executor.turn.journal.record_aside(client.database, 0, tell);
+        let record_words = |words: &mut Words<'_>| recorded.iter().for_each(|word| _ = words.word(word));
+        executor.turn.journal.record_separately(client.database, 0, record_words);
         Ok::<_, CommandError>(answer)
     })??;
     match answer {

@@ -10,7 +10,7 @@ use emberkv_core::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec
 use crate::commands::help::{help_subcommand, reply_help};
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::tiers::report::Figures;
-use crate::tiers::{Storage, demotion};
+use crate::tiers::{Tiers, demotion};
 
 /// The version of ember that introduced it.
 const SINCE: &str = "0.1.0";
@@ -191,7 +191,7 @@ fn tier(session: &mut Session<'_>) -> SessionResult {
     }
     let name = match demotion::location_of(server, session.client.database, key) {
         None => "hot",
-        Some(location) if Storage::of(server).records.is_buffered(location) => "warm",
+        Some(location) if Tiers::of(server).records.is_buffered(location) => "warm",
         Some(_) => "cold",
     };
     session.reply.bulk(name.as_bytes());
@@ -223,16 +223,16 @@ fn migrate(session: &mut Session<'_>) -> SessionResult {
     if !exists(session, key) {
         return Err(CommandError::NoSuchKey);
     }
-    let is_away = demotion::location_of(server, database, key).is_some();
-    if is_cold && !is_away {
+    let is_demoted = demotion::location_of(server, database, key).is_some();
+    if is_cold && !is_demoted {
         demotion::demote_key(server, database, key, &DemotionRules::ANY)?;
-    } else if !is_cold && is_away {
+    } else if !is_cold && is_demoted {
         // Until the value is fetched: only this connection waits.
-        session.turn.lacking.clear();
-        session.turn.lacking.push((database, key.into()));
+        session.turn.missing.clear();
+        session.turn.missing.push((database, key.into()));
         return Ok(Outcome::Fetch);
     }
-    Storage::of(server).counters.migrated.fetch_add(1, Ordering::Relaxed);
+    Tiers::of(server).counters.migrated.fetch_add(1, Ordering::Relaxed);
     session.reply.ok();
     Ok(Outcome::Done)
 }

@@ -46,21 +46,21 @@ mod tests {
     #[test]
     fn a_password_is_said_to_be_set_and_not_told() {
         let pair = |name: &str, value: &str| (Value::from(name), Value::from(value));
-        let told =
+        let parameters =
             of(&Value::Map(vec![pair("requirepass", "hunter2"), pair("maxmemory", "7"), pair("x", "y")]));
-        let names: Vec<&str> = told.iter().filter_map(|parameter| parameter["name"].as_str()).collect();
+        let names: Vec<&str> = parameters.iter().filter_map(|parameter| parameter["name"].as_str()).collect();
         assert_eq!(names, ["requirepass", "maxmemory"]);
-        assert_eq!((&told[0]["is_set"], &told[0]["is_changed"]), (&json!(true), &json!(true)));
-        assert!(!json!(told).to_string().contains("hunter2"));
-        assert_eq!((&told[1]["value"], &told[1]["default"]), (&json!("7"), &json!("0")));
+        assert_eq!((&parameters[0]["is_set"], &parameters[0]["is_changed"]), (&json!(true), &json!(true)));
+        assert!(!json!(parameters).to_string().contains("hunter2"));
+        assert_eq!((&parameters[1]["value"], &parameters[1]["default"]), (&json!("7"), &json!("0")));
     }
 
     #[test]
     fn choices_are_told_where_there_are_any() {
         let pair = |name: &str| (Value::from(name), Value::from("x"));
-        let told = of(&Value::Map(["appendonly", "appendfsync", "maxclients"].map(pair).to_vec()));
+        let parameters = of(&Value::Map(["appendonly", "appendfsync", "maxclients"].map(pair).to_vec()));
         let choices = |name: &str| {
-            let parameter = told.iter().find(|parameter| parameter["name"] == name).unwrap();
+            let parameter = parameters.iter().find(|parameter| parameter["name"] == name).unwrap();
             parameter["choices"].clone()
         };
         assert_eq!(choices("appendonly"), json!(["yes", "no"]));

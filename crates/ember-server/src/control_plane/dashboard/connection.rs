@@ -35,7 +35,7 @@ pub(super) enum Failure {
     /// The replies have more than [`REPLIES_BYTES_MAX`].
     TooLarge,
     /// There was no reply within [`ENDS_WITHIN`].
-    TooLate,
+    Timeout,
     /// The command replies with push messages, which requires a permanent connection.
     Pushes,
     /// The server closed the connection, or could not open one.
@@ -46,7 +46,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::TooLarge => write!(f, "the reply has more than {REPLIES_BYTES_MAX} bytes"),
-            Failure::TooLate => {
+            Failure::Timeout => {
                 write!(f, "there was no reply within {} seconds", ENDS_WITHIN.as_secs())
             }
             Failure::Pushes => f.write_str("this command needs a permanent connection"),
@@ -58,7 +58,7 @@ impl fmt::Display for Failure {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
         match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Failure::TooLate,
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Failure::Timeout,
             io::ErrorKind::FileTooLarge => Failure::TooLarge,
             _ => Failure::Closed(error),
         }
@@ -227,7 +227,7 @@ mod tests {
     fn waiting_has_an_end() {
         let (bounded, _other) = pair();
         let failure = Failure::from(read_value(&mut BufReader::new(bounded)).unwrap_err());
-        assert!(matches!(failure, Failure::TooLate), "{failure}");
+        assert!(matches!(failure, Failure::Timeout), "{failure}");
     }
 
     #[test]

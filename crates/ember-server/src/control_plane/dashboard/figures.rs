@@ -9,7 +9,7 @@ use crate::observability::stats::CommandTotals;
 use crate::replication::link::{Link, RoleReport};
 use crate::server::{Server, WorkerHandle};
 use crate::system::clock::unix_ms;
-use crate::tiers::Storage;
+use crate::tiers::Tiers;
 use crate::tiers::report::Figures;
 
 /// Returns the current counters: differences between two readings are rates. O(workers × commands); with cold values it
@@ -38,7 +38,7 @@ fn replication(server: &Server) -> Json {
 
 /// Figures of tiers, by their names in INFO; `None` if all values stay in memory.
 fn tiers(server: &Server) -> Option<Map<String, Json>> {
-    Storage::of(server).is_on().then(|| {
+    Tiers::of(server).is_on().then(|| {
         let figures = Figures::of(server);
         let all = figures.now().into_iter().chain(figures.since_start());
         all.map(|(name, figure)| (name.to_owned(), figure.into())).collect()

@@ -35,7 +35,7 @@ use tokio::sync::Semaphore;
 use super::answer::{AnswerBody, not_allowed, of_type, plain, whole};
 use super::door::{self, Credentials};
 use super::live::following;
-use super::routes::{Bug, beside};
+use super::routes::{Bug, run_blocking};
 use super::visitor::Visitor;
 use crate::acl::denial::Denial;
 use crate::acl::user::User;
@@ -47,7 +47,7 @@ use json::{Commands, Words};
 const JSON: &str = "application/json";
 
 /// The path of the page; its files and data are below it.
-const HOME: &str = "/dashboard/";
+const PAGE_PATH: &str = "/dashboard/";
 
 /// The maximum size of a request body.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
@@ -75,7 +75,7 @@ pub(super) async fn answer(
 ) -> Option<Response<AnswerBody>> {
     let config = server.config.snapshot();
     let path = request.uri().path();
-    let below = path.strip_prefix(HOME).map(str::to_owned);
+    let below = path.strip_prefix(PAGE_PATH).map(str::to_owned);
     if !config.metrics_dashboard || (below.is_none() && path != "/" && path != "/dashboard") {
         return None;
     }
@@ -95,7 +95,7 @@ pub(super) async fn answer(
         whole(page::answer(&below).unwrap_or_else(|| plain(StatusCode::NOT_FOUND, "not found\n")))
     } else {
         let mut response = plain(StatusCode::TEMPORARY_REDIRECT, "");
-        response.headers_mut().insert(LOCATION, HeaderValue::from_static(HOME));
+        response.headers_mut().insert(LOCATION, HeaderValue::from_static(PAGE_PATH));
         whole(response)
     };
     if response.status().is_client_error() {
@@ -146,7 +146,7 @@ impl From<Bug> for Excuse {
 impl From<Failure> for Excuse {
     fn from(failure: Failure) -> Excuse {
         let status = match failure {
-            Failure::TooLate => StatusCode::GATEWAY_TIMEOUT,
+            Failure::Timeout => StatusCode::GATEWAY_TIMEOUT,
             Failure::TooLarge | Failure::Pushes => StatusCode::UNPROCESSABLE_ENTITY,
             Failure::Closed(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
@@ -188,12 +188,12 @@ async fn data(
     if head.method != Method::POST {
         return Ok(not_allowed("POST"));
     }
-    let credentials = let_in(head, server)?;
+    let credentials = admit(head, server)?;
     let opened = connection::open(server, visitor.into_peer());
     // The connection lives as long as the response is awaited.
     let (socket, _lifeline) = opened.map_err(|error| Excuse::from(Failure::Closed(error)))?;
     // Before the body is read: unauthenticated requests use no memory for a body.
-    let introduced = beside(move || socket.introduce(credentials.as_ref())).await?;
+    let introduced = run_blocking(move || socket.introduce(credentials.as_ref())).await?;
     let mut connection = match introduced.map_err(Excuse::from) {
         Ok(connection) => connection,
         Err(excuse) => {
@@ -208,7 +208,7 @@ async fn data(
     let Ok(running) = RUNNING.acquire().await else {
         return Err(Excuse::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"));
     };
-    beside(move || {
+    run_blocking(move || {
         let _running = running;
         match wish {
             Wish::Commands => run(&mut connection, &commands),
@@ -223,9 +223,9 @@ async fn data(
 }
 
 /// Returns the credentials of a request that is allowed.
-fn let_in(head: &Parts, server: &Server) -> Result<Option<Credentials>, Excuse> {
+fn admit(head: &Parts, server: &Server) -> Result<Option<Credentials>, Excuse> {
     let headers = &head.headers;
-    if !door::comes_from_our_page(headers) {
+    if !door::is_from_our_page(headers) {
         return Err(Excuse::new(StatusCode::FORBIDDEN, "only the dashboard's own page may send requests"));
     }
     if !door::is_json(headers) {
@@ -248,7 +248,7 @@ async fn live(
     if head.method != Method::POST {
         return Ok(whole(not_allowed("POST")));
     }
-    let credentials = let_in(head, server)?;
+    let credentials = admit(head, server)?;
     let refused = |(status, reason)| Excuse::new(status, reason);
     let follower = following::enter(credentials.as_ref(), visitor, server).await.map_err(refused)?;
     let Commands { database, commands } = json::parse(&read_body(body, BODY_BYTES_MAX).await?)

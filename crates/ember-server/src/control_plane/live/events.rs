@@ -31,7 +31,7 @@ const COMMENT_EVERY: Duration = Duration::from_secs(15);
 
 /// The first event of a stream: it flushes the headers, and makes the browser reconnect a second after a lost
 /// connection.
-pub(super) const COME_AGAIN: &str = "retry: 1000\n\n";
+pub(super) const RECONNECT: &str = "retry: 1000\n\n";
 
 /// A command of a stream.
 struct Query {
@@ -58,7 +58,7 @@ pub(super) enum Refusal {
     /// The server's error.
     Error(String),
     /// This server has not reached the versions yet, but will soon.
-    Behind,
+    Lagging,
     /// There was no reply.
     Closed(io::Error),
 }
@@ -88,10 +88,10 @@ impl Events {
             }
         }
         let comments = interval_at(Instant::now() + COMMENT_EVERY, COMMENT_EVERY);
-        let ready = VecDeque::from([Bytes::from_static(COME_AGAIN.as_bytes())]);
+        let ready = VecDeque::from([Bytes::from_static(RECONNECT.as_bytes())]);
         let mut events = Events { session, queries: Vec::new(), ready, comments, _place: place };
         events.comments.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let Wish { commands, interval, wants_equal, .. } = wish;
+        let Wish { commands, interval, sends_equal, .. } = wish;
         for Watched { line, words, since } in commands {
             let mut call: Vec<&[u8]> = vec![b"WATCH.OPEN"];
             if let Some(since) = &since {
@@ -100,7 +100,7 @@ impl Events {
             if let Some(interval) = &interval {
                 call.extend([&b"INTERVAL"[..], interval.as_bytes()]);
             }
-            if wants_equal {
+            if sends_equal {
                 call.push(b"EVERY");
             }
             call.push(b"COMMAND");
@@ -121,8 +121,8 @@ impl Events {
         };
         if reply.is_error() {
             let text = reply.text();
-            let is_behind = text.starts_with("BEHIND ");
-            return Err(if is_behind { Refusal::Behind } else { Refusal::Error(text) });
+            let is_lagging = text.starts_with("BEHIND ");
+            return Err(if is_lagging { Refusal::Lagging } else { Refusal::Error(text) });
         }
         let text = |name: &str| reply.get(name).map(|value| value.text()).unwrap_or_default();
         let (fingerprint, version) = (text("fingerprint"), text("version"));

@@ -65,7 +65,7 @@ impl Follower {
             commands: commands.into_iter().enumerate().map(watched).collect(),
             database: Some(database.to_string()),
             interval: Some(INTERVAL.as_millis().to_string()),
-            wants_equal: true,
+            sends_equal: true,
             ticket: None,
         };
         begin(self.0, wish, self.1).await.map_err(refused)

@@ -88,7 +88,7 @@ impl From<Refusal> for Excuse {
     fn from(refusal: Refusal) -> Excuse {
         match refusal {
             Refusal::Error(text) => Excuse::of_error(text),
-            Refusal::Behind => {
+            Refusal::Lagging => {
                 Excuse::new(StatusCode::SERVICE_UNAVAILABLE, "this server has not reached this version yet")
             }
             Refusal::Closed(error) => {
@@ -117,7 +117,7 @@ pub(super) async fn answer(
     };
     let mut response = answered.unwrap_or_else(Excuse::into_response);
     let headers = response.headers_mut();
-    page.let_have(headers);
+    page.allow_reading(headers);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
@@ -162,7 +162,7 @@ async fn route(
 
 /// Checks the requested host. A foreign name that resolves to this server is an attack, unless the request has a
 /// password or a ticket: pages under that name would have the same origin.
-fn look_at_host(headers: &HeaderMap, config: &Config, has_shown: bool) -> Result<(), Excuse> {
+fn check_host(headers: &HeaderMap, config: &Config, has_shown: bool) -> Result<(), Excuse> {
     let is_ours = door::is_addressed_to_us(headers, &config.http_watch_bind);
     let is_listed =
         || door::named_host(headers).is_some_and(|host| config.http_watch_origins.have_host(&host));
@@ -209,7 +209,7 @@ async fn ticket(
     visitor: Visitor,
     server: &'static Server,
 ) -> Result<Response<AnswerBody>, Excuse> {
-    look_at_host(headers, config, credentials.is_some())?;
+    check_host(headers, config, credentials.is_some())?;
     drop(introduce(credentials.as_ref(), CLIENT_NAME, visitor, server).await?);
     let too_many = || Excuse::new(StatusCode::SERVICE_UNAVAILABLE, "the user has too many unused tickets");
     let ticket = TICKETS.issue(credentials, Instant::now()).ok_or_else(too_many)?;
@@ -225,7 +225,7 @@ async fn watch(
     visitor: Visitor,
     server: &'static Server,
 ) -> Result<Response<AnswerBody>, Excuse> {
-    look_at_host(headers, config, credentials.is_some() || wish.ticket.is_some())?;
+    check_host(headers, config, credentials.is_some() || wish.ticket.is_some())?;
     let credentials = match &wish.ticket {
         None => credentials,
         Some(ticket) => match TICKETS.redeem(ticket, Instant::now()) {
@@ -251,7 +251,7 @@ async fn begin(session: Session, wish: Wish, place: StreamPlace) -> Result<Respo
     let body = match Events::begin(session, wish, place).await {
         Ok(events) => AnswerBody::Stream(Box::new(events)),
         // A browser reconnects after an empty stream, but not after an error.
-        Err(Refusal::Behind) => AnswerBody::Whole(Full::from(events::COME_AGAIN)),
+        Err(Refusal::Lagging) => AnswerBody::Whole(Full::from(events::RECONNECT)),
         Err(refusal) => return Err(refusal.into()),
     };
     let mut response = Response::new(body);

@@ -44,7 +44,7 @@ impl Page {
     }
 
     /// Allows the page to read the response.
-    pub(super) fn let_have(&self, headers: &mut HeaderMap) {
+    pub(super) fn allow_reading(&self, headers: &mut HeaderMap) {
         headers.insert(VARY, HeaderValue::from_static("Origin"));
         if let Page::Allowed(origin) = self {
             headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());

@@ -18,7 +18,7 @@ use crate::server::Server;
 const READ_BYTES: usize = 16 * 1024;
 
 /// After this many bytes, parsing is attempted even if more bytes are available.
-const LOOK_AT_BYTES: usize = 256 * 1024;
+const PARSED_BYTES: usize = 256 * 1024;
 
 /// Buffer capacity that is kept while there is no input.
 const KEPT_BYTES: usize = 4 * 1024;
@@ -83,7 +83,7 @@ impl Session {
                 return Poll::Ready(Ok(value));
             }
             // A long value is not parsed again for each of its pieces.
-            let until = self.input.len() + LOOK_AT_BYTES;
+            let until = self.input.len() + PARSED_BYTES;
             while self.input.len() < until {
                 match self.poll_read(context) {
                     Poll::Ready(Ok(())) => self.is_fresh = true,
@@ -123,7 +123,7 @@ impl Session {
             self.input.clear();
             self.input.shrink_to(KEPT_BYTES);
             (self.taken, self.is_fresh) = (0, false);
-        } else if self.taken >= LOOK_AT_BYTES {
+        } else if self.taken >= PARSED_BYTES {
             self.input.drain(..self.taken);
             self.taken = 0;
         }

@@ -31,7 +31,7 @@ pub(super) struct Wish {
     pub(super) commands: Vec<Watched>,
     pub(super) database: Option<String>,
     pub(super) interval: Option<String>,
-    pub(super) wants_equal: bool,
+    pub(super) sends_equal: bool,
     pub(super) ticket: Option<String>,
 }
 
@@ -50,7 +50,7 @@ impl Wish {
                 "cmd" => wish.add(value)?,
                 "db" => wish.database = Some(value),
                 "interval" => wish.interval = Some(value),
-                "every" => wish.wants_equal = true,
+                "every" => wish.sends_equal = true,
                 "ticket" => wish.ticket = Some(value),
                 "since" => since = Some(value),
                 _ => return Err(format!("'{name}' is unknown")),
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(words, [get, hget]);
         assert_eq!(wish.commands[1].line, "hget \"a b\" ä");
         assert_eq!((wish.database.as_deref(), wish.interval.as_deref()), (Some("3"), Some("50")));
-        assert!(wish.wants_equal && wish.ticket.as_deref() == Some("t"));
+        assert!(wish.sends_equal && wish.ticket.as_deref() == Some("t"));
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::executor::Executor;
 use crate::server::Server;
 
 /// Interval between GETACKs to the replicas, in ms.
-const ASK_AGAIN_MS: i64 = 1000;
+const GETACK_INTERVAL_MS: i64 = 1000;
 
 /// Begins a failover for client `who`: writes wait from now on.
 ///
@@ -55,12 +55,12 @@ pub(crate) fn begin(server: &Server, who: &ClientView, wish: Wish, now_ms: i64) 
             return Err("ERR FAILOVER target replica is not online.".into());
         }
     }
-    tracing::info!("failover to a replica, requested by {}: writes wait", who.who());
+    tracing::info!("failover to a replica, requested by {}: writes wait", who.log_name());
     let until_ms = wish.timeout_ms.map(|timeout_ms| now_ms.saturating_add(timeout_ms));
-    *underway = Underway { wish, until_ms, asked_ms: now_ms };
+    *underway = Underway { wish, until_ms, requested_ms: now_ms };
     failover.enter(FailoverStage::Waiting);
     server.pause.wait_for_failover(true);
-    Primary::of(server).ask_replicas(server);
+    Primary::of(server).request_acks(server);
     Ok(())
 }
 
@@ -80,9 +80,9 @@ pub(crate) fn work(executor: &mut Executor) {
     let (wish, is_late) = {
         let mut underway = failover.underway.lock();
         let is_late = underway.until_ms.is_some_and(|until_ms| now_ms >= until_ms);
-        if now_ms - underway.asked_ms >= ASK_AGAIN_MS {
-            underway.asked_ms = now_ms;
-            Primary::of(server).ask_replicas(server);
+        if now_ms - underway.requested_ms >= GETACK_INTERVAL_MS {
+            underway.requested_ms = now_ms;
+            Primary::of(server).request_acks(server);
         }
         (underway.wish.clone(), is_late)
     };
@@ -100,9 +100,9 @@ pub(crate) fn work(executor: &mut Executor) {
         tracing::warn!("the failover to {}:{}: time out exceeded, failing over.", target.0, target.1);
     }
     let is_fit = |server: &Server| {
-        let goes_on = failover.stage() == FailoverStage::Waiting;
+        let continues = failover.stage() == FailoverStage::Waiting;
         // A command that was running when writes began to wait may have written since the check above.
-        let is_fit = goes_on
+        let is_fit = continues
             && (!has_all
                 || (Primary::of(server).has_all_records(server)
                     && with_all(server, Some(&target)).is_some()));
@@ -115,7 +115,7 @@ pub(crate) fn work(executor: &mut Executor) {
         true => "FAILOVER to a replica that has received all writes",
         false => "FAILOVER with FORCE to a replica that lacks the writes it has not received in time",
     };
-    match role::hand_over(executor, address, why, is_fit) {
+    match role::cede_role(executor, address, why, is_fit) {
         Ok(_) => {}
         Err(error) => {
             let why = format!("this server cannot hand over its role: {}", error.text().escape_ascii());

@@ -47,7 +47,7 @@ pub(super) struct Underway {
     /// The deadline for a replica to have everything, Unix time in ms.
     pub(super) until_ms: Option<i64>,
     /// When the last GETACK was requested, Unix time in ms.
-    pub(super) asked_ms: i64,
+    pub(super) requested_ms: i64,
 }
 
 /// The failover of a server.
@@ -84,6 +84,6 @@ impl Failover {
         tracing::info!("the failover has ended: {what}");
         self.enter(FailoverStage::Off);
         server.pause.wait_for_failover(false);
-        server.look_at_paused();
+        server.check_paused();
     }
 }

@@ -11,7 +11,7 @@ use ember_persistence::rdb_file::{RdbReader, Source};
 use ember_replication::answers::CopyEnd;
 
 use super::channel::Channel;
-use super::{CopyProgress, LOOK, Link, Phase};
+use super::{CopyProgress, Link, Phase, STOP_CHECK_INTERVAL};
 use crate::clients::mailbox::Message;
 use crate::clients::primary::PrimaryOrder;
 use crate::replication::primary::Primary;
@@ -90,8 +90,8 @@ pub(super) fn receive(
     state.expired.store(0, Ordering::Relaxed);
     let believed = total.unwrap_or(BELIEVED_BYTES_MAX).min(BELIEVED_BYTES_MAX);
     let loaded = loading::load_from(server, &config, &mut reader, &path, Present::Refused, believed, None);
-    let behind = loaded.and_then(|()| check_end(reader.into_source(), &end));
-    if behind.is_err() {
+    let result = loaded.and_then(|()| check_end(reader.into_source(), &end));
+    if result.is_err() {
         // A partial data set is worse than none.
         empty(server, None);
     } else {
@@ -99,7 +99,7 @@ pub(super) fn receive(
     }
     server.gate.while_empty(|| server.conditions.set(Condition::LOADING, false));
     server.renew_queries();
-    let mut stream = behind?;
+    let mut stream = result?;
     stream.extend(channel.take_unread());
     Ok(stream)
 }
@@ -129,7 +129,7 @@ fn empty(server: &Server, change: Option<u64>) -> bool {
     let (done, emptied) = sync_channel(1);
     server.workers[0].mailbox.send(Message::Primary(PrimaryOrder::Empty { change, done }));
     loop {
-        match emptied.recv_timeout(LOOK) {
+        match emptied.recv_timeout(STOP_CHECK_INTERVAL) {
             Ok(emptied) => return emptied,
             Err(_) if server.is_stopping() => return false,
             Err(_) => {}

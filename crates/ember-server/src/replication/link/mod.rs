@@ -36,7 +36,7 @@ use crate::system::clock::unix_ms;
 const TICK: Duration = Duration::from_secs(1);
 
 /// Interval at which a wait for another thread checks whether the server ends.
-const LOOK: Duration = Duration::from_millis(100);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The phase of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +117,7 @@ struct State {
     /// The socket that the thread works on.
     socket: Option<TcpStream>,
     /// The append-only file was closed because its data are no longer the server's.
-    wants_aof: bool,
+    must_reopen_aof: bool,
     has_thread: bool,
 }
 
@@ -172,7 +172,7 @@ impl Default for Link {
             trouble: None,
             linked_ms: 0,
             socket: None,
-            wants_aof: false,
+            must_reopen_aof: false,
             has_thread: false,
         };
         Link { state: Mutex::new(state), changed: Condvar::new() }
@@ -244,7 +244,7 @@ impl Link {
         }
         let Some(given_over) = given_over else { return true };
         loop {
-            match given_over.recv_timeout(LOOK) {
+            match given_over.recv_timeout(STOP_CHECK_INTERVAL) {
                 Ok(()) => return true,
                 Err(RecvTimeoutError::Disconnected) => return false,
                 Err(RecvTimeoutError::Timeout) if server.is_stopping() => return false,
@@ -274,9 +274,9 @@ impl Link {
                 return None;
             }
             // Data received now would not be part of the saved data set.
-            let goes_on = Shutdown::of(server).stage() != ShutdownStage::Ending;
+            let continues = Shutdown::of(server).stage() != ShutdownStage::Ending;
             if state.stopped.is_none()
-                && goes_on
+                && continues
                 && let Some((host, port)) = state.primary.get()
             {
                 return Some((host.to_owned(), port, state.change));
@@ -303,7 +303,7 @@ impl Link {
     }
 
     /// Records that the link is down.
-    fn note_down(&self, server: &Server, change: u64, link: &PrimaryLink) {
+    fn record_link_down(&self, server: &Server, change: u64, link: &PrimaryLink) {
         self.edit(change, |state| {
             if state.phase == Phase::Connected {
                 state.down_since_ms = unix_ms();
@@ -322,11 +322,11 @@ impl Link {
     /// Restarts the append-only file, if it was closed for a copy.
     fn see_to_aof(&self, server: &Server) {
         let mut state = self.state.lock();
-        if !state.wants_aof || server.is_loading() {
+        if !state.must_reopen_aof || server.is_loading() {
             return;
         }
         if server.journal.is_read_by(Reader::Aof) || !server.config.snapshot().appendonly {
-            state.wants_aof = false;
+            state.must_reopen_aof = false;
         } else {
             server.workers[0].mailbox.send(Message::Primary(PrimaryOrder::BeginAof));
         }

@@ -62,7 +62,7 @@ pub(crate) fn change(
 ///
 /// # Errors
 /// As [`change`].
-pub(crate) fn hand_over(
+pub(crate) fn cede_role(
     executor: &mut Executor,
     replica: PrimaryAddress,
     why: &str,
@@ -211,7 +211,7 @@ pub(crate) fn empty(executor: &mut Executor, change: Option<u64>) -> bool {
         if server.journal.is_read_by(Reader::Aof) {
             executor.publish();
             rewriting::switch_off(executor);
-            link.state.lock().wants_aof = true;
+            link.state.lock().must_reopen_aof = true;
         }
         // Its replicas do not receive this, nor the loaded data.
         Primary::of(server).end_relay(server);

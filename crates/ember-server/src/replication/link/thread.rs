@@ -27,17 +27,17 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 pub(super) fn run(server: &'static Server) {
     let _guard = AbortOnPanic;
     let link = Link::of(server);
-    let mut told = String::new();
+    let mut logged = String::new();
     while let Some((host, port, change)) = link.wait_for_primary(server) {
         let Err(error) = attempt(server, link, change, (&host, port)) else {
-            told.clear();
+            logged.clear();
             continue;
         };
         if link.is_current(change) && !server.is_stopping() {
             // A repeated error is logged once.
-            if error != told {
+            if error != logged {
                 tracing::warn!("no link to the primary {host}:{port}: {error}");
-                told = error;
+                logged = error;
             }
             link.pause(change, RETRY_AFTER);
         }
@@ -71,7 +71,7 @@ fn attempt(
         let (offset, why) = (primary.applied(), primary.why_it_ended());
         tracing::warn!("the link to the primary {host}:{port} is broken at offset {offset}: {why}");
     }
-    link.note_down(server, change, &primary);
+    link.record_link_down(server, change, &primary);
     Ok(())
 }
 
@@ -111,9 +111,9 @@ fn connect(
         TakeOver::No | TakeOver::Taken => stream.held_by_known_name(),
         TakeOver::Wanted | TakeOver::Asked => stream.held(),
     };
-    let asks = matches!(take_over, TakeOver::Wanted | TakeOver::Asked);
-    let answer = handshake::ask(&mut channel, held.as_ref(), asks);
-    if asks && takes_over(server, link, change, &answer, take_over) {
+    let requests_role = matches!(take_over, TakeOver::Wanted | TakeOver::Asked);
+    let answer = handshake::ask(&mut channel, held.as_ref(), requests_role);
+    if requests_role && takes_over(server, link, change, &answer, take_over) {
         failover = Some(EndedFailover(server));
     }
     let (id, offset, input) = match (answer.map_err(NoAnswer::text)?, held) {
@@ -174,13 +174,13 @@ fn takes_over(
     answer: &Result<Answer, NoAnswer>,
     before: TakeOver,
 ) -> bool {
-    let note = |take_over| _ = link.edit(change, |state| state.take_over = take_over);
+    let set_take_over = |take_over| _ = link.edit(change, |state| state.take_over = take_over);
     match answer {
-        Ok(_) => note(TakeOver::No),
-        Err(NoAnswer::Unknown(_)) => note(TakeOver::Asked),
+        Ok(_) => set_take_over(TakeOver::No),
+        Err(NoAnswer::Unknown(_)) => set_take_over(TakeOver::Asked),
         // The other server may say that it is a primary: then it has received the request that got no reply.
         Err(NoAnswer::Refused(why)) if before == TakeOver::Asked && why.contains("to a master") => {
-            note(TakeOver::Taken);
+            set_take_over(TakeOver::Taken);
         }
         Err(NoAnswer::Refused(why)) => {
             tracing::warn!("Failover target rejected psync request: {why}");
@@ -200,7 +200,7 @@ fn watch(server: &Server, link: &Link, primary: &Arc<PrimaryLink>) {
         if primary.is_cut() {
             role::cut(server, primary);
         } else if unix_ms() - primary.read_ms() > timeout_ms {
-            primary.note_end("the primary has been silent for more than repl-timeout");
+            primary.record_end("the primary has been silent for more than repl-timeout");
             role::cut(server, primary);
         } else if let Some((worker, token, client_id)) = primary.address() {
             let order = PrimaryOrder::Acknowledge(token, client_id);

@@ -51,7 +51,7 @@ impl Slow {
 /// Disconnected replicas, identified by address and port.
 #[derive(Default)]
 pub(super) struct AbsentReplicas {
-    gone: BTreeMap<String, Absent>,
+    disconnected: BTreeMap<String, Absent>,
     slow: BTreeMap<String, Slow>,
     /// Per replica, the number of consecutive copies that it received and did not load.
     unloaded: BTreeMap<String, u32>,
@@ -59,24 +59,24 @@ pub(super) struct AbsentReplicas {
 
 impl AbsentReplicas {
     /// Records that a replica disconnected and will resume at `position`.
-    pub(super) fn note_gone(&mut self, name: String, position: u64, now_ms: i64) {
-        if self.gone.len() < MANY || self.gone.contains_key(&name) {
-            self.gone.insert(name, Absent { position, since_ms: now_ms });
+    pub(super) fn record_disconnected(&mut self, name: String, position: u64, now_ms: i64) {
+        if self.disconnected.len() < MANY || self.disconnected.contains_key(&name) {
+            self.disconnected.insert(name, Absent { position, since_ms: now_ms });
         }
     }
 
     /// Records that a replica is connected.
-    pub(super) fn note_there(&mut self, name: &str) {
-        self.gone.remove(name);
+    pub(super) fn record_connected(&mut self, name: &str) {
+        self.disconnected.remove(name);
     }
 
     /// Records that a replica was dropped because it was too slow.
-    pub(super) fn note_slow(&mut self, name: String, now_ms: i64) {
+    pub(super) fn record_slow(&mut self, name: String, now_ms: i64) {
         self.hold_back(name, Fault::Slow, now_ms);
     }
 
     fn hold_back(&mut self, name: String, fault: Fault, now_ms: i64) {
-        self.gone.remove(&name);
+        self.disconnected.remove(&name);
         self.slow.retain(|_, slow| now_ms - slow.at_ms < FORGIVEN_AFTER_MS);
         if self.slow.len() < MANY || self.slow.contains_key(&name) {
             let slow = self.slow.entry(name).or_insert(Slow { fault, times: 0, at_ms: now_ms });
@@ -86,7 +86,7 @@ impl AbsentReplicas {
 
     /// Records that a replica received a copy and disconnected without confirming that it loaded it. Returns whether
     /// its next copy is delayed.
-    pub(super) fn note_unloaded(&mut self, name: &str, now_ms: i64) -> bool {
+    pub(super) fn record_unloaded(&mut self, name: &str, now_ms: i64) -> bool {
         if self.unloaded.len() >= MANY && !self.unloaded.contains_key(name) {
             return false;
         }
@@ -100,7 +100,7 @@ impl AbsentReplicas {
     }
 
     /// Records that a replica has loaded its copy.
-    pub(super) fn note_loaded(&mut self, name: &str) {
+    pub(super) fn record_loaded(&mut self, name: &str) {
         self.unloaded.remove(name);
     }
 
@@ -112,13 +112,14 @@ impl AbsentReplicas {
     }
 
     /// Forgets replicas that need bytes before `position`, and those that disconnected before this Unix time in ms.
-    pub(super) fn forget(&mut self, position: u64, gone_before_ms: i64) {
-        self.gone.retain(|_, absent| absent.position >= position && absent.since_ms >= gone_before_ms);
+    pub(super) fn forget(&mut self, position: u64, disconnected_before_ms: i64) {
+        self.disconnected
+            .retain(|_, absent| absent.position >= position && absent.since_ms >= disconnected_before_ms);
     }
 
     /// Returns the earliest position that a disconnected replica still needs.
     pub(super) fn needed(&self) -> Option<u64> {
-        self.gone.values().map(|absent| absent.position).min()
+        self.disconnected.values().map(|absent| absent.position).min()
     }
 }
 
@@ -130,12 +131,12 @@ mod tests {
     fn the_stream_is_needed_until_the_last_one_is_back_or_given_up() {
         let mut absent = AbsentReplicas::default();
         assert_eq!(absent.needed(), None);
-        absent.note_gone("a:1".to_owned(), 100, 1000);
-        absent.note_gone("b:2".to_owned(), 50, 2000);
+        absent.record_disconnected("a:1".to_owned(), 100, 1000);
+        absent.record_disconnected("b:2".to_owned(), 50, 2000);
         assert_eq!(absent.needed(), Some(50));
-        absent.note_there("b:2");
+        absent.record_connected("b:2");
         assert_eq!(absent.needed(), Some(100));
-        absent.note_gone("b:2".to_owned(), 150, 3000);
+        absent.record_disconnected("b:2".to_owned(), 150, 3000);
         absent.forget(101, 0);
         assert_eq!(absent.needed(), Some(150));
         absent.forget(0, 3001);
@@ -147,13 +148,13 @@ mod tests {
         let mut absent = AbsentReplicas::default();
         assert_eq!(absent.held_back_ms("a:1", 0), None);
         for pause_ms in [10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000] {
-            absent.note_slow("a:1".to_owned(), 5000);
+            absent.record_slow("a:1".to_owned(), 5000);
             assert_eq!(absent.held_back_ms("a:1", 5000), Some((pause_ms, Fault::Slow)));
             assert_eq!(absent.held_back_ms("a:1", 5000 + pause_ms), None);
             assert_eq!(absent.held_back_ms("b:1", 5000), None);
         }
-        absent.note_slow("b:1".to_owned(), 5000 + FORGIVEN_AFTER_MS);
-        absent.note_slow("a:1".to_owned(), 5000 + FORGIVEN_AFTER_MS);
+        absent.record_slow("b:1".to_owned(), 5000 + FORGIVEN_AFTER_MS);
+        absent.record_slow("a:1".to_owned(), 5000 + FORGIVEN_AFTER_MS);
         let held_back = absent.held_back_ms("a:1", 5000 + FORGIVEN_AFTER_MS);
         assert_eq!(held_back, Some((10_000, Fault::Slow)));
     }
@@ -161,10 +162,10 @@ mod tests {
     #[test]
     fn who_loads_no_copy_waits_for_the_next_one() {
         let mut absent = AbsentReplicas::default();
-        let gone = |absent: &mut AbsentReplicas| absent.note_unloaded("a:1", 5000);
-        assert_eq!([gone(&mut absent), gone(&mut absent)], [false, false]);
-        absent.note_loaded("a:1");
-        assert_eq!([(); 4].map(|()| gone(&mut absent)), [false, false, true, true]);
+        let disconnected = |absent: &mut AbsentReplicas| absent.record_unloaded("a:1", 5000);
+        assert_eq!([disconnected(&mut absent), disconnected(&mut absent)], [false, false]);
+        absent.record_loaded("a:1");
+        assert_eq!([(); 4].map(|()| disconnected(&mut absent)), [false, false, true, true]);
         assert_eq!(absent.held_back_ms("a:1", 5000), Some((20_000, Fault::Unloaded)));
         assert_eq!(absent.held_back_ms("b:1", 5000), None);
     }

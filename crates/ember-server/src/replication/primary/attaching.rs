@@ -49,14 +49,14 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
         "" => client.view.peer.remote_ip().map_or_else(|| client.view.peer.remote(), |ip| ip.to_string()),
         address => address.to_owned(),
     };
-    let (is_copied_only, contents) = (replica.wants_copy_only, replica.contents);
+    let (is_copied_only, contents) = (replica.is_copy_only, replica.contents);
     // A replica that sent SYNC never confirms that it has loaded its copy.
     let knows_marks = replica.knows_marks && !is_old;
     let now_ms = executor.turn.now_ms;
     let mut view = ReplicaView::new(Arc::clone(&client.view), replica.port, address, now_ms);
     view.is_copied_only = is_copied_only;
     view.is_old = is_old;
-    view.wants_all = contents == Contents::All;
+    view.receives_all = contents == Contents::All;
     if contents != Contents::All {
         view.copied = u64::MAX.into();
     }
@@ -67,7 +67,7 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
     let vocabulary = Vocabulary { program, known: said.and(learnt), missed: missed.without(said) };
     if let Some(held) = held.filter(|_| !is_copied_only) {
         let has_all = vocabulary.missed == Words::NONE;
-        if let Some(id) = has_all.then(|| go_on(primary, &held, &view)).flatten() {
+        if let Some(id) = has_all.then(|| resume(primary, &held, &view)).flatten() {
             reply.simple(&if knows_new_names { format!("CONTINUE {id}") } else { "CONTINUE".to_owned() });
             primary.counts.partial.fetch_add(1, Ordering::Relaxed);
             tracing::info!("the replica {} resumes at {}", view.name(), held.position);
@@ -133,7 +133,7 @@ fn become_replica(client: &mut Client, feed: Box<ReplicaFeed>, config: &Config) 
 
 /// Resumes a replica at its position if that is part of this history and the bytes after it are kept. Returns the
 /// history's name.
-fn go_on(primary: &Primary, held: &Held<'_>, view: &Arc<ReplicaView>) -> Option<String> {
+fn resume(primary: &Primary, held: &Held<'_>, view: &Arc<ReplicaView>) -> Option<String> {
     // Until the replica has joined, nothing may be discarded and the history must keep its name.
     let stream = primary.stream.lock();
     let history = primary.history();
@@ -164,7 +164,7 @@ impl Primary {
         let waits = Failover::of(server).stage() == FailoverStage::Waiting
             || Shutdown::of(server).stage() == ShutdownStage::Waiting;
         if waits && self.is_all(position) {
-            server.workers[0].mailbox.send(Message::Primary(PrimaryOrder::LookAtReplicas));
+            server.workers[0].mailbox.send(Message::Primary(PrimaryOrder::CheckReplicas));
         }
     }
 }

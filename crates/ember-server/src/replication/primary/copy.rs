@@ -213,11 +213,11 @@ impl Copy {
     }
 
     /// Records how many bytes a member has received, and discards those that all have received.
-    pub(super) fn note_sent(&self, member: &ReplicaView, bytes: u64) {
+    pub(super) fn record_sent(&self, member: &ReplicaView, bytes: u64) {
         member.copied.store(bytes, Ordering::Relaxed);
         if let Some(Ok(Spooled { spool, .. })) = self.begun.get() {
             let members = self.members.lock();
-            let got = |member: &Arc<ReplicaView>| match member.is_gone.load(Ordering::Relaxed) {
+            let got = |member: &Arc<ReplicaView>| match member.is_closed.load(Ordering::Relaxed) {
                 true => u64::MAX,
                 false => member.copied.load(Ordering::Relaxed),
             };
@@ -238,18 +238,21 @@ impl Copy {
 
     /// Whether a connected member reads the file, not only the position.
     pub(super) fn is_wanted(&self) -> bool {
-        self.members.lock().iter().any(|member| member.wants_all && !member.is_gone.load(Ordering::Relaxed))
+        self.members
+            .lock()
+            .iter()
+            .any(|member| member.receives_all && !member.is_closed.load(Ordering::Relaxed))
     }
 
     /// Whether a member reads it, or did until recently: a replica whose link has broken reconnects.
-    pub(super) fn is_wanted_or_was_lately(&self) -> bool {
+    pub(super) fn is_or_was_lately_read(&self) -> bool {
         let whole = match self.begun() {
             Some(Ok(spooled)) => spooled.spool.whole().and_then(Result::ok),
             _ => None,
         };
         let is_read = |member: &Arc<ReplicaView>| {
             let has_all = whole.is_some_and(|bytes| member.copied.load(Ordering::Relaxed) >= bytes);
-            member.wants_all && !has_all && !member.is_gone.load(Ordering::Relaxed)
+            member.receives_all && !has_all && !member.is_closed.load(Ordering::Relaxed)
         };
         let is_read = self.members.lock().iter().any(is_read);
         let mut unread_since = self.unread_since.lock();
@@ -262,7 +265,7 @@ impl Copy {
 
     /// Whether replicas may still join it.
     pub(super) fn is_joinable(&self) -> bool {
-        self.is_kept() && self.is_wanted_or_was_lately()
+        self.is_kept() && self.is_or_was_lately_read()
     }
 
     pub(super) fn is_due(&self, config: &Config) -> bool {

@@ -17,7 +17,7 @@ use crate::system::clock::unix_ms;
 use crate::system::random_name::random_name;
 
 /// Why a replica is disconnected that needs bytes which are no longer kept.
-pub(super) const TOO_FAR_BEHIND: &str =
+pub(super) const LAG_EXCEEDED: &str =
     "it lags by more than repl-backlog-size and repl-backlog-spill, or client-output-buffer-limit, allow";
 
 /// Why a replica is disconnected that wanted only a copy.
@@ -30,9 +30,9 @@ const PORTION_BYTES: usize = 256 * 1024;
 const SIGN_INTERVAL: Duration = Duration::from_secs(1);
 
 enum State {
-    /// The copy is not there yet; `is_told` says whether the replica has received the position at which the stream
-    /// continues.
-    Waiting { copy: Arc<Copy>, is_told: bool, next_sign: Instant },
+    /// The copy is not there yet; `is_position_sent` says whether the replica has received the position at which the
+    /// stream continues.
+    Waiting { copy: Arc<Copy>, is_position_sent: bool, next_sign: Instant },
     /// The replica has received `sent` bytes of the copy. After the copy come the mark, if the replica expects one, and
     /// the stream from this position.
     Copying { copy: Arc<Copy>, sent: u64, mark: Option<String>, position: u64 },
@@ -69,10 +69,10 @@ impl ReplicaFeed {
         view: Arc<ReplicaView>,
         vocabulary: Vocabulary,
         (copy, part): (Arc<Copy>, Option<Arc<Copy>>),
-        (is_told, knows_marks): (bool, bool),
+        (is_position_sent, knows_marks): (bool, bool),
     ) -> ReplicaFeed {
         let next_sign = Instant::now() + SIGN_INTERVAL;
-        let state = State::Waiting { copy, is_told, next_sign };
+        let state = State::Waiting { copy, is_position_sent, next_sign };
         let mut feed = ReplicaFeed::new(server, view, vocabulary, state);
         (feed.part, feed.knows_marks) = (part, knows_marks);
         feed
@@ -125,17 +125,17 @@ impl ReplicaFeed {
     }
 
     /// Checks the output from this byte on for commands that the replica does not support.
-    fn look_through(&mut self, output: &mut Reply, from: usize) -> Result<(), Over> {
+    fn check_commands(&mut self, output: &mut Reply, from: usize) -> Result<(), Over> {
         let primary = Primary::of(self.server);
         if let Some(shown) = self.shows.filter(|_| self.view.has_confirmed()) {
             self.shows = None;
-            primary.learnt_words.lock().note_loaded(self.view.name(), shown, unix_ms());
+            primary.learnt_words.lock().record_loaded(self.view.name(), shown, unix_ms());
         }
         let Some(reader) = &mut self.reader else { return Ok(()) };
         reader.read(output, from).map_err(|unsent| {
             output.clear();
             self.view.is_dropped.store(true, Ordering::Relaxed);
-            primary.learnt_words.lock().note_missed(self.view.name(), unsent.words, unix_ms());
+            primary.learnt_words.lock().record_unsent(self.view.name(), unsent.words, unix_ms());
             unsent.reason.into()
         })
     }
@@ -165,11 +165,11 @@ impl ReplicaFeed {
                 bytes.len()
             }
             (None, None) => {
-                primary.note_slow(&self.view);
-                return Err(TOO_FAR_BEHIND.to_owned().into());
+                primary.record_slow(&self.view);
+                return Err(LAG_EXCEEDED.to_owned().into());
             }
         };
-        self.look_through(output, from)?;
+        self.check_commands(output, from)?;
         let position = position + count as u64;
         self.view.position.store(position, Ordering::Relaxed);
         self.state = State::Following { position };
@@ -178,20 +178,20 @@ impl ReplicaFeed {
 }
 
 impl Feed for ReplicaFeed {
-    fn note_end(&mut self, why: String) {
-        self.view.note_end(why);
+    fn record_end(&mut self, why: String) {
+        self.view.record_end(why);
     }
 
     fn feed(&mut self, output: &mut Reply) -> Result<(), Over> {
         match &mut self.state {
-            State::Waiting { copy, is_told, next_sign } => {
-                if !*is_told && let Some(position) = copy.position() {
-                    *is_told = true;
+            State::Waiting { copy, is_position_sent, next_sign } => {
+                if !*is_position_sent && let Some(position) = copy.position() {
+                    *is_position_sent = true;
                     let id = Primary::of(self.server).history().id;
                     output.simple(&format!("FULLRESYNC {id} {position}"));
                 }
                 let file = self.part.as_ref().unwrap_or(copy);
-                let begun = file.begun().zip(copy.position().filter(|_| *is_told));
+                let begun = file.begun().zip(copy.position().filter(|_| *is_position_sent));
                 let (head, mark, position) = match begun {
                     Some((Err(error), _)) => return Err(has_no_copy(error)),
                     Some((Ok(Spooled { is_streamed: true, .. }), position)) if self.knows_marks => {
@@ -221,7 +221,7 @@ impl Feed for ReplicaFeed {
                 match spool.read(*sent, PORTION_BYTES).map_err(|error| has_no_copy(&error))? {
                     Portion::Bytes(bytes) => {
                         *sent += bytes.len() as u64;
-                        copy.note_sent(&self.view, *sent);
+                        copy.record_sent(&self.view, *sent);
                         output.raw(&bytes);
                         return Ok(());
                     }
@@ -238,7 +238,7 @@ impl Feed for ReplicaFeed {
                     return Ok(());
                 }
                 if self.view.is_copied_only {
-                    self.view.note_end(SERVED.to_owned());
+                    self.view.record_end(SERVED.to_owned());
                     return Err(Over::Served);
                 }
                 tracing::info!("the replica {} has received a copy of the data", self.view.name());
@@ -268,7 +268,7 @@ fn has_no_copy(error: &str) -> Over {
 
 impl Drop for ReplicaFeed {
     fn drop(&mut self) {
-        self.view.is_gone.store(true, Ordering::Relaxed);
+        self.view.is_closed.store(true, Ordering::Relaxed);
         let name = self.view.name();
         match self.view.why_it_ends() {
             Some(SERVED) => tracing::info!("the replica {name} is disconnected: {SERVED}"),
@@ -278,7 +278,7 @@ impl Drop for ReplicaFeed {
         let primary = Primary::of(self.server);
         primary.leave(&self.view);
         if self.has_copy {
-            primary.note_copied(&self.view);
+            primary.record_copied(&self.view);
         }
         good_replicas::refuse_writes(self.server, &self.server.config.snapshot());
     }

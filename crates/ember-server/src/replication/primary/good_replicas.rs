@@ -26,11 +26,11 @@ pub(crate) fn refuse_writes(server: &Server, config: &Config) {
     let primary = Primary::of(server);
     let (wanted, to_sync) = (config.min_replicas_to_write as usize, config.sync_replicas as usize);
     let most_to_sync = if primary.sync_wishes.has_any() { SYNC_REPLICAS_MAX } else { to_sync };
-    primary.is_disk_wanted.store(config.sync_level == SyncLevel::Disk, Ordering::Relaxed);
+    primary.requires_disk.store(config.sync_level == SyncLevel::Disk, Ordering::Relaxed);
     primary.syncs.store(most_to_sync != 0, Ordering::Relaxed);
     let is_replica = server.conditions.get().contains(Condition::REPLICA);
-    let looks = !is_replica && (wanted != 0 || most_to_sync != 0);
-    let good = if looks { count(server, config) } else { usize::MAX };
+    let counts = !is_replica && (wanted != 0 || most_to_sync != 0);
+    let good = if counts { count(server, config) } else { usize::MAX };
     server.conditions.set_good_replicas(u32::try_from(good).unwrap_or(u32::MAX));
     server.conditions.set(Condition::FEW_TO_SYNC, good < most_to_sync);
     server.conditions.set(Condition::FEW_REPLICAS, config.min_replicas_max_lag != 0 && good < wanted);

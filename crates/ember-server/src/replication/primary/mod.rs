@@ -81,7 +81,7 @@ struct Stream {
     /// The number of the last record in it.
     last_record: u64,
     /// The position of trailing GETACKs, if nothing else follows them.
-    asks_at: Option<u64>,
+    getacks_at: Option<u64>,
 }
 
 impl Stream {
@@ -92,7 +92,7 @@ impl Stream {
             spill: Spill::default(),
             milestones: Milestones::default(),
             last_record,
-            asks_at: None,
+            getacks_at: None,
         }
     }
 }
@@ -109,7 +109,7 @@ impl Stream {
 struct Listener {
     replicas: AtomicUsize,
     /// The worker was notified and has not read the stream since.
-    is_told: AtomicBool,
+    is_notified: AtomicBool,
 }
 
 /// The primary's side of a server.
@@ -134,16 +134,16 @@ pub(crate) struct Primary {
     begun: Mutex<Vec<Arc<Copy>>>,
     learnt_words: Mutex<LearntWords>,
     /// GETACK is to be sent to the replicas.
-    wants_acks: AtomicBool,
+    are_acks_requested: AtomicBool,
     waits: Waits,
     /// Clients that require another number of replicas for their writes than the configuration says.
     pub(crate) sync_wishes: SyncWishes,
     /// Replies wait for replicas: a GETACK follows all that is written.
     syncs: AtomicBool,
     /// Replicas must have the writes on disk.
-    is_disk_wanted: AtomicBool,
+    requires_disk: AtomicBool,
     /// The time since which there is no replica, Unix time in ms; 0 while there is one, or no stream.
-    alone_since_ms: AtomicI64,
+    without_replicas_since_ms: AtomicI64,
     pub(crate) counts: Counts,
 }
 
@@ -184,12 +184,12 @@ impl Primary {
             gathering: Mutex::default(),
             begun: Mutex::default(),
             learnt_words: Mutex::default(),
-            wants_acks: AtomicBool::new(false),
+            are_acks_requested: AtomicBool::new(false),
             waits: Waits::default(),
             sync_wishes: SyncWishes::default(),
             syncs: AtomicBool::new(false),
-            is_disk_wanted: AtomicBool::new(false),
-            alone_since_ms: AtomicI64::new(0),
+            requires_disk: AtomicBool::new(false),
+            without_replicas_since_ms: AtomicI64::new(0),
             counts: Counts::default(),
         }
     }
@@ -239,7 +239,7 @@ impl Primary {
     /// Whether a replica that has confirmed a position has everything in the stream except trailing GETACKs.
     pub(crate) fn is_all(&self, position: u64) -> bool {
         let stream = self.stream.lock();
-        position == stream.backlog.end() || stream.asks_at == Some(position)
+        position == stream.backlog.end() || stream.getacks_at == Some(position)
     }
 
     /// Whether all records are in the stream. Exact with exclusive access.
@@ -248,8 +248,8 @@ impl Primary {
     }
 
     /// Requests a GETACK to the replicas.
-    pub(crate) fn ask_replicas(&self, server: &Server) {
-        self.wants_acks.store(true, Ordering::SeqCst);
+    pub(crate) fn request_acks(&self, server: &Server) {
+        self.are_acks_requested.store(true, Ordering::SeqCst);
         server.journal.call_thread();
     }
 
@@ -264,7 +264,7 @@ impl Primary {
     /// Closes the connections of all replicas.
     fn disconnect_all(&self, server: &Server, why: &str) {
         for view in self.replicas() {
-            view.note_end(why.to_owned());
+            view.record_end(why.to_owned());
             server.kill(&view.client, EndReason::Killed);
         }
     }
@@ -307,13 +307,13 @@ impl Primary {
     fn join(&self, view: &Arc<ReplicaView>) {
         self.listeners[view.client.worker].replicas.fetch_add(1, Ordering::SeqCst);
         self.replicas.lock().insert(view.client.id, Arc::clone(view));
-        self.absent.lock().note_there(&view.name());
-        self.alone_since_ms.store(0, Ordering::Relaxed);
+        self.absent.lock().record_connected(&view.name());
+        self.without_replicas_since_ms.store(0, Ordering::Relaxed);
     }
 
     fn leave(&self, view: &ReplicaView) {
-        if self.replicas.lock().remove(&view.client.id).is_some() && view.comes_back() {
-            self.absent.lock().note_gone(view.name(), view.needed(), unix_ms());
+        if self.replicas.lock().remove(&view.client.id).is_some() && view.can_resume() {
+            self.absent.lock().record_disconnected(view.name(), view.needed(), unix_ms());
         }
         self.listeners[view.client.worker].replicas.fetch_sub(1, Ordering::SeqCst);
     }
@@ -321,7 +321,7 @@ impl Primary {
     /// Returns the tokens and ids of a worker's replicas, which the worker is about to feed.
     pub(crate) fn replicas_of(&self, worker: usize) -> Vec<(usize, u64)> {
         // Cleared before they are fed, so that later bytes cause another notification.
-        self.listeners[worker].is_told.store(false, Ordering::SeqCst);
+        self.listeners[worker].is_notified.store(false, Ordering::SeqCst);
         let replicas = self.replicas.lock();
         let own = replicas.values().filter(|view| view.client.worker == worker);
         own.map(|view| (view.client.token, view.client.id)).collect()
@@ -340,7 +340,7 @@ impl Primary {
             push_command_head(words.len(), &mut encoded);
             words.iter().for_each(|word| push_word(word, &mut encoded));
             self.orders.add(Order::PassOn {
-                behind: server.journal.last_number(),
+                after: server.journal.last_number(),
                 command: encoded,
                 database,
             });
@@ -351,7 +351,7 @@ impl Primary {
     /// Appends commands to the stream, and discards what no replica needs.
     fn add(&self, stream: &mut Stream, commands: &[u8], config: &Config) -> u64 {
         stream.backlog.append(commands);
-        stream.asks_at = None;
+        stream.getacks_at = None;
         let end = stream.backlog.end();
         self.end.store(end, Ordering::Release);
         if stream.backlog.oldest().is_some_and(|(first, chunk)| {
@@ -371,18 +371,18 @@ impl Primary {
         if config.repl_backlog_spill > 0 {
             let encrypts = self.encrypts.load(Ordering::Relaxed);
             while let Some((first, chunk)) = stream.backlog.oldest() {
-                let behind = first + chunk.len() as u64;
-                if behind > kept_from {
+                let chunk_end = first + chunk.len() as u64;
+                if chunk_end > kept_from {
                     break;
                 }
-                if needed >= behind {
+                if needed >= chunk_end {
                     stream.spill.clear();
                 } else if let Err(error) = stream.spill.append(first, chunk, encrypts) {
                     tracing::warn!(
                         "replicas that lag need a copy, because the stream cannot be kept for them: {error}"
                     );
                 }
-                stream.backlog.forget_before(behind);
+                stream.backlog.forget_before(chunk_end);
             }
             stream.spill.forget_before(needed.max(kept_from.saturating_sub(config.repl_backlog_spill)));
         } else {
@@ -407,22 +407,22 @@ impl Primary {
     }
 
     /// Records that a replica was too slow: the bytes that it needs are no longer kept.
-    fn note_slow(&self, view: &ReplicaView) {
+    fn record_slow(&self, view: &ReplicaView) {
         if !view.is_dropped.swap(true, Ordering::Relaxed) {
-            self.absent.lock().note_slow(view.name(), unix_ms());
+            self.absent.lock().record_slow(view.name(), unix_ms());
         }
     }
 
     /// Records whether a disconnected replica loaded the copy that it received. Otherwise, whatever the reason, it
     /// would receive copy after copy. A replica without a known port may be several.
-    fn note_copied(&self, view: &ReplicaView) {
+    fn record_copied(&self, view: &ReplicaView) {
         if view.is_old || view.port == 0 {
             return;
         }
         let mut absent = self.absent.lock();
         if view.has_confirmed() {
-            absent.note_loaded(&view.name());
-        } else if absent.note_unloaded(&view.name(), unix_ms()) {
+            absent.record_loaded(&view.name());
+        } else if absent.record_unloaded(&view.name(), unix_ms()) {
             tracing::warn!(
                 "the replica {} does not load its copies of the data; its log may have the reason: the next \
                  copy is delayed",
@@ -432,13 +432,13 @@ impl Primary {
     }
 
     /// Notifies the workers that have replicas of new bytes.
-    fn tell_workers(&self, server: &Server) {
+    fn notify_workers(&self, server: &Server) {
         for (worker, listener) in self.listeners.iter().enumerate() {
             if listener.replicas.load(Ordering::SeqCst) == 0 {
                 continue;
             }
             let mailbox = &server.workers[worker].mailbox;
-            if !listener.is_told.swap(true, Ordering::SeqCst) {
+            if !listener.is_notified.swap(true, Ordering::SeqCst) {
                 mailbox.send(Message::Feed);
             } else if self.is_awaited(server) {
                 // The worker may have postponed its work.

@@ -21,7 +21,7 @@ pub(crate) enum Place {
     /// A known place.
     Known(Origin),
     /// The journal sends the position in this history.
-    Told { id: String, position: Receiver<u64> },
+    Awaited { id: String, position: Receiver<u64> },
 }
 
 impl Place {
@@ -30,7 +30,7 @@ impl Place {
         match self {
             Place::Known(origin) => Some(origin),
             // The next primary selects the database itself.
-            Place::Told { id, position } => {
+            Place::Awaited { id, position } => {
                 Origin::new(id.as_bytes(), position.recv_timeout(WITHIN).ok()?, 0)
             }
         }
@@ -45,10 +45,10 @@ impl Primary {
             return self.last_place(server).map(Place::Known);
         }
         let (id, _) = self.held()?;
-        let (told, position) = sync_channel(1);
-        self.orders.add(Order::Tell { behind: server.journal.last_number(), position: told });
+        let (sender, position) = sync_channel(1);
+        self.orders.add(Order::SendPosition { after: server.journal.last_number(), position: sender });
         server.journal.call_thread();
-        Some(Place::Told { id, position })
+        Some(Place::Awaited { id, position })
     }
 
     /// Returns the place of the data; `None` if there is no stream. The data must not change any more. On a primary the

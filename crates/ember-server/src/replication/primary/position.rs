@@ -56,9 +56,9 @@ impl Primary {
             return false;
         }
         // A failover ends after the new name is known here, so this must be read before the name.
-        let hands_over = Failover::of(server).stage() == FailoverStage::HandingOver;
+        let is_ceding = Failover::of(server).stage() == FailoverStage::HandingOver;
         let stream = self.stream.lock();
         let history = self.history.lock();
-        position.is_behind(&history.id, stream.backlog.end()) || (hands_over && !position.is_in(&history.id))
+        position.is_after(&history.id, stream.backlog.end()) || (is_ceding && !position.is_in(&history.id))
     }
 }

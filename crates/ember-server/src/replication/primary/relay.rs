@@ -78,10 +78,10 @@ impl Primary {
     /// receiver is notified when all earlier ones are in it. The caller has exclusive access, has published its
     /// records, and calls the journal's thread.
     pub(crate) fn give_stream_over(&self, server: &Server) -> Receiver<()> {
-        let behind = server.journal.switch(Reader::Replicas, false);
+        let after = server.journal.switch(Reader::Replicas, false);
         self.gives_over.store(true, Ordering::SeqCst);
         let (done, given_over) = sync_channel(1);
-        self.orders.add(Order::GiveOver { behind, done });
+        self.orders.add(Order::GiveOver { after, done });
         given_over
     }
 
@@ -89,9 +89,9 @@ impl Primary {
     /// name. The caller has exclusive access, and calls the journal's thread.
     pub(crate) fn take_stream(&self, server: &Server, id: String) {
         if self.held().is_some() {
-            let behind = server.journal.switch(Reader::Replicas, true);
-            self.orders.add(Order::TakeAgain { behind });
-            self.alone_since_ms.store(0, Ordering::Relaxed);
+            let after = server.journal.switch(Reader::Replicas, true);
+            self.orders.add(Order::TakeAgain { after });
+            self.without_replicas_since_ms.store(0, Ordering::Relaxed);
         }
         self.branch_history(server, id);
     }
@@ -118,7 +118,7 @@ impl Relay for LinkRelay {
         }
         let primary = Primary::of(self.server);
         primary.add(&mut primary.stream.lock(), commands, &self.config);
-        primary.tell_workers(self.server);
+        primary.notify_workers(self.server);
     }
 
     fn end(&mut self) {

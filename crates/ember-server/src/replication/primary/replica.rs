@@ -39,12 +39,12 @@ pub(crate) struct ReplicaView {
     /// The replica sent SYNC, so it does not report its offset.
     pub(super) is_old: bool,
     /// Its copy contains all the data and is shared with other replicas.
-    pub(super) wants_all: bool,
+    pub(super) receives_all: bool,
     stage: AtomicU8,
     /// The bytes of its copy that it has received.
     pub(super) copied: AtomicU64,
     /// Its connection is closed.
-    pub(super) is_gone: AtomicBool,
+    pub(super) is_closed: AtomicBool,
     /// The replica has sent an acknowledgement.
     has_confirmed: AtomicBool,
     /// The stream position of the next byte to send.
@@ -70,10 +70,10 @@ impl ReplicaView {
             address,
             is_copied_only: false,
             is_old: false,
-            wants_all: true,
+            receives_all: true,
             stage: AtomicU8::new(Stage::Waiting as u8),
             copied: AtomicU64::new(0),
-            is_gone: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
             has_confirmed: AtomicBool::new(false),
             // Nothing is kept for it before its position is known.
             position: AtomicU64::new(u64::MAX),
@@ -105,7 +105,7 @@ impl ReplicaView {
     }
 
     /// Records why its connection is about to be closed, unless a reason is recorded already.
-    pub(super) fn note_end(&self, why: String) {
+    pub(super) fn record_end(&self, why: String) {
         let _ = self.end.set(why);
     }
 
@@ -151,7 +151,7 @@ impl ReplicaView {
     }
 
     /// Whether it can resume at its position when it reconnects.
-    pub(super) fn comes_back(&self) -> bool {
+    pub(super) fn can_resume(&self) -> bool {
         let is_whole = self.stage() == Stage::Online && !self.is_copied_only && !self.is_old;
         is_whole && !self.is_dropped.load(Ordering::Relaxed)
     }

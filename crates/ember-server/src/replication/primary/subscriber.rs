@@ -36,7 +36,7 @@ pub(crate) struct StreamSubscriber {
     /// There are records that no GETACK follows yet.
     has_records: bool,
     /// There are bytes that the workers have not been notified of.
-    has_news: bool,
+    has_unannounced: bool,
 }
 
 impl StreamSubscriber {
@@ -52,7 +52,7 @@ impl StreamSubscriber {
             database: None,
             pinged: Instant::now(),
             has_records: false,
-            has_news: false,
+            has_unannounced: false,
         }
     }
 
@@ -66,19 +66,19 @@ impl StreamSubscriber {
 
     fn carry_out(&mut self, order: Order) {
         match order {
-            Order::Meet { behind, copy } => {
+            Order::Meet { after, copy } => {
                 let end = self.primary.end();
                 if !self.primary.is_on.swap(true, Ordering::SeqCst) {
-                    *self.primary.stream.lock() = Stream::new(end, behind);
+                    *self.primary.stream.lock() = Stream::new(end, after);
                 }
-                self.take(behind);
+                self.take(after);
                 copy.meet_stream(self.primary.history().id, end);
-                self.has_news = true;
+                self.has_unannounced = true;
             }
             Order::PassOn { command, database, .. } if self.reads => self.pass_on(&command, database),
             Order::PassOn { .. } => {}
             // The receiver is dropped if this took too long.
-            Order::Tell { position, .. } => _ = position.send(self.primary.end()),
+            Order::SendPosition { position, .. } => _ = position.send(self.primary.end()),
             Order::End { .. } => {
                 self.reads = false;
                 self.primary.is_on.store(false, Ordering::SeqCst);
@@ -90,19 +90,19 @@ impl StreamSubscriber {
                 // The receiver is dropped if the role has changed again.
                 let _ = done.send(());
             }
-            Order::TakeAgain { behind } => self.take(behind),
+            Order::TakeAgain { after } => self.take(after),
         }
     }
 
     /// Lets the records after this one go into the stream.
-    fn take(&mut self, behind: u64) {
+    fn take(&mut self, after: u64) {
         if !self.reads {
             self.reads = true;
             let mut stream = self.primary.stream.lock();
             let end = stream.backlog.end();
-            stream.last_record = behind;
+            stream.last_record = after;
             // Data at this position include all earlier records.
-            stream.milestones.note(behind, end);
+            stream.milestones.mark(after, end);
             self.pinged = Instant::now();
         }
         self.database = None;
@@ -127,10 +127,10 @@ impl StreamSubscriber {
         let mut stream = self.primary.stream.lock();
         let end = self.primary.add(&mut stream, commands, &self.config);
         if let Some(record) = record {
-            stream.milestones.note(record, end);
+            stream.milestones.mark(record, end);
             stream.last_record = record;
         }
-        self.has_news = true;
+        self.has_unannounced = true;
     }
 
     /// Sends a GETACK, unless the server is about to end.
@@ -140,10 +140,10 @@ impl StreamSubscriber {
         if self.shutdown() == ShutdownStage::Ending {
             return;
         }
-        let asks_at = stream.asks_at.unwrap_or(stream.backlog.end());
+        let getacks_at = stream.getacks_at.unwrap_or(stream.backlog.end());
         self.primary.add(&mut stream, b"*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n", &self.config);
-        stream.asks_at = Some(asks_at);
-        self.has_news = true;
+        stream.getacks_at = Some(getacks_at);
+        self.has_unannounced = true;
     }
 
     fn ping_if_due(&mut self) {
@@ -159,7 +159,7 @@ impl StreamSubscriber {
             Failover::of(self.server).stage() != FailoverStage::Off || self.shutdown() != ShutdownStage::Off;
         if is_heard && !is_waited_for {
             self.primary.add(&mut stream, b"*1\r\n$4\r\nPING\r\n", &self.config);
-            self.has_news = true;
+            self.has_unannounced = true;
         }
     }
 }
@@ -174,7 +174,7 @@ impl Subscriber for StreamSubscriber {
     }
 
     fn advance(&mut self, last: u64) {
-        while self.orders.front().is_some_and(|order| order.behind() <= last)
+        while self.orders.front().is_some_and(|order| order.after() <= last)
             && let Some(order) = self.orders.pop_front()
         {
             self.carry_out(order);
@@ -182,7 +182,7 @@ impl Subscriber for StreamSubscriber {
     }
 
     fn limit(&self, _: u64) -> u64 {
-        self.orders.front().map_or(u64::MAX, Order::behind)
+        self.orders.front().map_or(u64::MAX, Order::after)
     }
 
     fn database(&self, _: u64) -> ReaderDatabase {
@@ -208,7 +208,7 @@ impl Subscriber for StreamSubscriber {
         if records.batch.is_empty() {
             let mut stream = self.primary.stream.lock();
             let end = stream.backlog.end();
-            stream.milestones.note(records.last, end);
+            stream.milestones.mark(records.last, end);
             stream.last_record = records.last;
             return;
         }
@@ -222,7 +222,7 @@ impl Subscriber for StreamSubscriber {
             return;
         }
         self.ping_if_due();
-        if self.primary.wants_acks.swap(false, Ordering::SeqCst) {
+        if self.primary.are_acks_requested.swap(false, Ordering::SeqCst) {
             self.ask();
         }
     }
@@ -231,8 +231,8 @@ impl Subscriber for StreamSubscriber {
         if std::mem::take(&mut self.has_records) && self.primary.syncs.load(Ordering::Relaxed) {
             self.ask();
         }
-        if std::mem::take(&mut self.has_news) {
-            self.primary.tell_workers(self.server);
+        if std::mem::take(&mut self.has_unannounced) {
+            self.primary.notify_workers(self.server);
         }
     }
 
@@ -240,7 +240,7 @@ impl Subscriber for StreamSubscriber {
         !self.orders.is_empty() || self.primary.orders.has_some()
     }
 
-    fn wants_thread(&self) -> bool {
+    fn has_work(&self) -> bool {
         false
     }
 

@@ -59,8 +59,8 @@ pub(super) fn begin_due(executor: &mut Executor) {
         if database.is_some() {
             copy.meet_stream(primary.history().id, primary.end());
         } else {
-            let behind = server.journal.switch(Reader::Replicas, true);
-            primary.orders.add(Order::Meet { behind, copy: Arc::clone(&copy) });
+            let after = server.journal.switch(Reader::Replicas, true);
+            primary.orders.add(Order::Meet { after, copy: Arc::clone(&copy) });
         }
         Some((copy, point, database))
     });
@@ -86,7 +86,7 @@ pub(super) fn begin_due(executor: &mut Executor) {
                 );
                 spool.end(Ok(()));
             }
-            Err(error) if !written.is_wanted_or_was_lately() => {
+            Err(error) if !written.is_or_was_lately_read() => {
                 tracing::info!("the copy of the data for replicas is abandoned after {} bytes", spool.len());
                 written.fail(error.to_string());
             }
@@ -96,7 +96,7 @@ pub(super) fn begin_due(executor: &mut Executor) {
             }
         }
         drop(claim);
-        Primary::of(server).tell_workers(server);
+        Primary::of(server).notify_workers(server);
     };
     if let Err(error) = thread::Builder::new().name("sync".to_owned()).spawn(write) {
         tracing::error!("cannot start a thread to copy the data for replicas: {error}");
@@ -153,38 +153,39 @@ fn fill_spool(
     copy: Option<&Copy>,
     (version, is_streamed): (u16, bool),
     is_packed: bool,
-    fill: impl FnOnce(&mut RdbWriter<Telling<'_>>) -> io::Result<()>,
+    fill: impl FnOnce(&mut RdbWriter<NotifyingWriter<'_>>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let telling = Telling { server, writer: SpoolWriter(spool), copy, is_streamed, untold: 0 };
-    let mut writer = RdbWriter::new(telling, version, is_packed)?;
+    let spool_writer =
+        NotifyingWriter { server, writer: SpoolWriter(spool), copy, is_streamed, unannounced: 0 };
+    let mut writer = RdbWriter::new(spool_writer, version, is_packed)?;
     fill(&mut writer)?;
     writer.finish_as_begun()?;
     Ok(())
 }
 
 /// Writes to a spool and notifies its readers of new bytes.
-struct Telling<'s> {
+struct NotifyingWriter<'s> {
     server: &'s Server,
     writer: SpoolWriter<'s>,
     copy: Option<&'s Copy>,
     is_streamed: bool,
     /// Bytes that the readers have not been notified of.
-    untold: usize,
+    unannounced: usize,
 }
 
 /// Readers are notified once per this many new bytes.
-const TOLD_BYTES: usize = 256 * 1024;
+const NOTIFIED_BYTES: usize = 256 * 1024;
 
-impl Write for Telling<'_> {
+impl Write for NotifyingWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.copy.is_some_and(|copy| !copy.is_wanted_or_was_lately()) {
+        if self.copy.is_some_and(|copy| !copy.is_or_was_lately_read()) {
             return Err(io::Error::other("no replica waits for the copy any more"));
         }
         let count = self.writer.write(bytes)?;
-        self.untold += count;
-        if self.is_streamed && self.untold >= TOLD_BYTES {
-            self.untold = 0;
-            Primary::of(self.server).tell_workers(self.server);
+        self.unannounced += count;
+        if self.is_streamed && self.unannounced >= NOTIFIED_BYTES {
+            self.unannounced = 0;
+            Primary::of(self.server).notify_workers(self.server);
         }
         Ok(count)
     }

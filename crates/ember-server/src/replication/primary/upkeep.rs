@@ -28,7 +28,7 @@ pub(crate) fn work(executor: &mut Executor) {
     failover::work(executor);
     shutdown::work(executor);
     if server.journal.is_read_by(Reader::Replicas) {
-        end_if_alone(executor, primary);
+        end_without_replicas(executor, primary);
     }
 }
 
@@ -38,31 +38,31 @@ fn close_lost(server: &Server, primary: &Primary, config: &Config) {
     let (now_ms, timeout_s) = (unix_ms(), i64::from(config.repl_timeout));
     let first = primary.first_kept().unwrap_or_default();
     let ttl_ms = config.repl_backlog_ttl.saturating_mul(1000);
-    let gone_before_ms = if ttl_ms == 0 { i64::MIN } else { now_ms.saturating_sub(ttl_ms) };
-    primary.absent.lock().forget(first, gone_before_ms);
+    let disconnected_before_ms = if ttl_ms == 0 { i64::MIN } else { now_ms.saturating_sub(ttl_ms) };
+    primary.absent.lock().forget(first, disconnected_before_ms);
     for view in primary.replicas() {
         if view.position.load(Ordering::Relaxed) < first {
-            view.note_end(feed::TOO_FAR_BEHIND.to_owned());
-            primary.note_slow(&view);
+            view.record_end(feed::LAG_EXCEEDED.to_owned());
+            primary.record_slow(&view);
             server.kill(&view.client, EndReason::Killed);
         }
         if view.stage() == Stage::Online && !view.is_old && view.lag_s(now_ms) > timeout_s {
-            view.note_end(format!("it has sent nothing for {timeout_s} seconds"));
+            view.record_end(format!("it has sent nothing for {timeout_s} seconds"));
             server.kill(&view.client, EndReason::Killed);
         }
     }
 }
 
 /// Ends the stream when there has been no replica for `repl-backlog-ttl`.
-fn end_if_alone(executor: &mut Executor, primary: &Primary) {
+fn end_without_replicas(executor: &mut Executor, primary: &Primary) {
     if !primary.replicas.lock().is_empty() {
-        primary.alone_since_ms.store(0, Ordering::Relaxed);
+        primary.without_replicas_since_ms.store(0, Ordering::Relaxed);
         return;
     }
     let now_ms = unix_ms();
-    let since_ms = primary.alone_since_ms.load(Ordering::Relaxed);
+    let since_ms = primary.without_replicas_since_ms.load(Ordering::Relaxed);
     if since_ms == 0 {
-        primary.alone_since_ms.store(now_ms, Ordering::Relaxed);
+        primary.without_replicas_since_ms.store(now_ms, Ordering::Relaxed);
     }
     let ttl_ms = executor.config.repl_backlog_ttl.saturating_mul(1000);
     if since_ms == 0 || ttl_ms == 0 || now_ms - since_ms < ttl_ms {
@@ -73,7 +73,7 @@ fn end_if_alone(executor: &mut Executor, primary: &Primary) {
         ttl_ms / 1000
     );
     end_stream(executor);
-    primary.alone_since_ms.store(now_ms, Ordering::Relaxed);
+    primary.without_replicas_since_ms.store(now_ms, Ordering::Relaxed);
 }
 
 /// Ends the stream of a primary: later changes are in no stream, and no replica can resume from here. The worker is
@@ -86,8 +86,8 @@ fn end_stream(executor: &mut Executor) {
     }
     executor.with_exclusive_access(|executor, _| {
         executor.publish();
-        let behind = server.journal.switch(Reader::Replicas, false);
-        primary.orders.add(Order::End { behind });
+        let after = server.journal.switch(Reader::Replicas, false);
+        primary.orders.add(Order::End { after });
         primary.disconnect_all(server, "the replication stream ends");
         match random_name() {
             Ok(id) => primary.rename_history(id),

@@ -72,7 +72,7 @@ impl Words {
     }
 
     /// Names the programs that support a group.
-    fn who_knows(self) -> &'static str {
+    fn supporters(self) -> &'static str {
         match self {
             Words::FIELDS => "Redis 7.4, Valkey 9 and ember",
             Words::VECTORS => "Redis 8 and ember",
@@ -121,7 +121,7 @@ impl Reader {
             let (words, reason) = match found {
                 Ok(None) => continue,
                 Ok(Some((words, name))) => {
-                    let who = words.who_knows();
+                    let who = words.supporters();
                     (
                         words,
                         format!(
@@ -172,7 +172,7 @@ impl LearntWords {
     }
 
     /// Records that a replica has loaded a copy, which proves that it supports these groups.
-    pub(super) fn note_loaded(&mut self, name: String, words: Words, now_ms: i64) {
+    pub(super) fn record_loaded(&mut self, name: String, words: Words, now_ms: i64) {
         self.change(name, now_ms, |learnt| {
             learnt.known = learnt.known.and(words);
             learnt.missed = Words::NONE;
@@ -180,7 +180,7 @@ impl LearntWords {
     }
 
     /// Records that a replica could not be sent these groups.
-    pub(super) fn note_missed(&mut self, name: String, words: Words, now_ms: i64) {
+    pub(super) fn record_unsent(&mut self, name: String, words: Words, now_ms: i64) {
         self.change(name, now_ms, |learnt| learnt.missed = learnt.missed.and(words));
     }
 
@@ -234,13 +234,13 @@ mod tests {
     #[test]
     fn what_was_missed_is_learnt_or_forgotten() {
         let mut learnt = LearntWords::default();
-        learnt.note_missed("a:1".to_owned(), Words::FIELDS, 0);
+        learnt.record_unsent("a:1".to_owned(), Words::FIELDS, 0);
         assert_eq!(learnt.of("a:1", 10), (Words::NONE, Words::FIELDS));
         assert_eq!(learnt.of("a:1", MISSED_FOR_MS), (Words::NONE, Words::NONE));
-        learnt.note_loaded("a:1".to_owned(), Words::FIELDS, 20);
+        learnt.record_loaded("a:1".to_owned(), Words::FIELDS, 20);
         assert_eq!(learnt.of("a:1", 30), (Words::FIELDS, Words::NONE));
         for number in 0..MANY {
-            learnt.note_missed(format!("b:{number}"), Words::OWN, 40);
+            learnt.record_unsent(format!("b:{number}"), Words::OWN, 40);
         }
         assert_eq!((learnt.0.len(), learnt.of("a:1", 50)), (MANY, (Words::NONE, Words::NONE)));
     }

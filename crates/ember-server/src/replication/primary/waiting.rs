@@ -48,13 +48,13 @@ impl Wanted {
     }
 
     /// Whether it is no longer possible: there is no append-only file now.
-    fn is_in_vain(&self, server: &Server) -> bool {
+    fn is_impossible(&self, server: &Server) -> bool {
         self.on_disk == Some(true) && !server.journal.is_read_by(crate::journal::Reader::Aof)
     }
 
     /// Whether it is fulfilled, or no longer possible.
     pub(crate) fn is_settled(&self, server: &Server) -> bool {
-        self.is_in_vain(server) || self.is_so(server)
+        self.is_impossible(server) || self.is_so(server)
     }
 
     /// Whether it is fulfilled.
@@ -65,7 +65,7 @@ impl Wanted {
 
     /// Replies with the current state.
     pub(crate) fn answer(&self, server: &Server, reply: &mut Reply) {
-        if self.is_in_vain(server) {
+        if self.is_impossible(server) {
             return reply.error(NO_AOF);
         }
         if self.on_disk.is_some() {
@@ -96,11 +96,11 @@ impl Primary {
         if !self.syncs.load(Ordering::Relaxed) {
             return;
         }
-        let is_disk_wanted = self.is_disk_wanted.load(Ordering::Relaxed);
+        let requires_disk = self.requires_disk.load(Ordering::Relaxed);
         let replicas = self.replicas();
         let online = replicas.iter().filter(|view| view.stage() == Stage::Online);
         let mut positions: Vec<u64> =
-            online.map(|view| if is_disk_wanted { view.durable() } else { view.acknowledged() }).collect();
+            online.map(|view| if requires_disk { view.durable() } else { view.acknowledged() }).collect();
         positions.sort_unstable_by(|one, other| other.cmp(one));
         let mut records = [0; SYNC_REPLICAS_MAX];
         {
@@ -109,7 +109,7 @@ impl Primary {
                 *record = stream.milestones.record_at(position).unwrap_or(0);
             }
         }
-        server.journal.note_replicated(records, |worker| server.workers[worker].mailbox.ring());
+        server.journal.publish_replicated(records, |worker| server.workers[worker].mailbox.ring());
     }
 
     /// Parks a client, and requests a GETACK to the replicas.
@@ -118,7 +118,7 @@ impl Primary {
         waiting.push((Arc::clone(waiter), wanted));
         self.waits.count.store(waiting.len(), Ordering::SeqCst);
         drop(waiting);
-        self.wants_acks.store(true, Ordering::SeqCst);
+        self.are_acks_requested.store(true, Ordering::SeqCst);
         server.journal.call_thread();
     }
 

@@ -68,7 +68,7 @@ pub(crate) fn begin(executor: &mut Executor, options: ShutdownOptions, waiter: O
         // Sends no unnecessary GETACK: each one makes the stream longer, and a returning replica may have to
         // distinguish the longer stream from the earlier one.
         if !options.is_immediate && has_lagging_replicas(server) {
-            Primary::of(server).ask_replicas(server);
+            Primary::of(server).request_acks(server);
         }
     }
     work(executor);
@@ -108,7 +108,7 @@ pub(crate) fn work(executor: &mut Executor) {
             return None;
         }
         Link::of(server).cut();
-        if Aof::of(server).state.lacks_base.load(Ordering::Relaxed) {
+        if Aof::of(server).state.needs_base.load(Ordering::Relaxed) {
             if !options.is_forced {
                 return Some(Err(Obstacle::InitialAof));
             }
@@ -123,7 +123,7 @@ pub(crate) fn work(executor: &mut Executor) {
         report_replicas(server);
     }
     match ended {
-        None => return Primary::of(server).ask_replicas(server),
+        None => return Primary::of(server).request_acks(server),
         Some(Ok(())) => {}
         Some(Err(Obstacle::Unsaved(error))) if options.is_forced => {
             tracing::error!("the data set could not be saved: {error}");

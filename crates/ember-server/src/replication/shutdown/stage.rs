@@ -68,7 +68,7 @@ impl Shutdown {
     pub(super) fn give_up(&self, server: &Server) {
         self.enter(ShutdownStage::Off);
         server.pause.wait_for_shutdown(false);
-        server.look_at_paused();
+        server.check_paused();
         for waiter in std::mem::take(&mut self.underway.lock().waiting) {
             if waiter.claim() {
                 let mut reply = Reply::new(waiter.protocol);

@@ -22,7 +22,7 @@ use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, RoT
 
 use crate::stores::StoreError;
 use crate::stores::engine::{
-    EachRow, Engine, EngineKind, Found, Read, Reading, Table, Write, Writing, behind_prefix, directory_bytes,
+    EachRow, Engine, EngineKind, Found, Read, Reading, Table, Write, Writing, directory_bytes, end_of_prefix,
 };
 
 /// Sizes to try, from the largest to the smallest useful one: the address space of a process may be limited.
@@ -195,8 +195,8 @@ impl Writing for LmdbWriting<'_> {
     }
 
     fn remove_prefix(&mut self, table: Table, prefix: &[u8]) -> Result<(), StoreError> {
-        let behind = behind_prefix(prefix);
-        let end = behind.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let prefix_end = end_of_prefix(prefix);
+        let end = prefix_end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let range = (Bound::Included(prefix), end);
         self.engine.table(table).delete_range(&mut self.transaction, &range).map_err(error).map(|_| ())
     }

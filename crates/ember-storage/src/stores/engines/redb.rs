@@ -17,7 +17,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::files::{Disk, DiskError, StoredFile, directory_of};
 use crate::stores::engine::{
-    EachRow, Engine, EngineKind, Found, Read, Reading, Table, Write, Writing, behind_prefix,
+    EachRow, Engine, EngineKind, Found, Read, Reading, Table, Write, Writing, end_of_prefix,
 };
 use crate::stores::{StoreError, StoreOptions};
 
@@ -209,7 +209,7 @@ fn begin(database: &Database) -> Result<WriteTransaction, StoreError> {
 
 fn open_error(cause: DatabaseError) -> StoreError {
     match cause {
-        DatabaseError::Storage(cause) => error(cause),
+        DatabaseError::Tiers(cause) => error(cause),
         other => error(::redb::Error::from(other)),
     }
 }
@@ -326,8 +326,8 @@ impl Writing for RedbWriting<'_> {
     }
 
     fn remove_prefix(&mut self, table: Table, prefix: &[u8]) -> Result<(), StoreError> {
-        let behind = behind_prefix(prefix);
-        let end = behind.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let prefix_end = end_of_prefix(prefix);
+        let end = prefix_end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let removed: Result<(), StorageError> =
             self.table(table)?.retain_in::<&[u8], _>((Bound::Included(prefix), end), |_, _| false);
         removed.map_err(error)

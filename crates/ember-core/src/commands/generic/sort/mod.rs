@@ -118,7 +118,7 @@ fn sort(call: &mut Call<'_, '_>, may_store: bool) -> AttemptResult {
     let loaded = call.keys.entry(1).and_then(EntryRef::aggregate);
     let (mut elements, range) = load(loaded, by, order.is_descending, (options.offset, options.count));
     if let By::Pattern(pattern) = by
-        && lacks_values(call, &[pattern], &elements)?
+        && misses_values(call, &[pattern], &elements)?
     {
         return Ok(Attempt::Fetch);
     }
@@ -130,7 +130,7 @@ fn sort(call: &mut Call<'_, '_>, may_store: bool) -> AttemptResult {
             order.sort(&mut elements, |element, see| pattern.with_value(keys, element, &mut key, see))?;
         }
     }
-    if lacks_values(call, &options.get, &elements[range.clone()])? {
+    if misses_values(call, &options.get, &elements[range.clone()])? {
         return Ok(Attempt::Fetch);
     }
     match options.store {
@@ -141,7 +141,7 @@ fn sort(call: &mut Call<'_, '_>, may_store: bool) -> AttemptResult {
 }
 
 /// Returns whether keys that belong to the elements have missing values.
-fn lacks_values(
+fn misses_values(
     call: &mut Call<'_, '_>,
     patterns: &[Pattern<'_>],
     elements: &[Vec<u8>],
@@ -150,7 +150,7 @@ fn lacks_values(
         return Ok(false);
     }
     let keys = elements.iter().flat_map(|element| patterns.iter().filter_map(|pattern| pattern.key(element)));
-    call.keys.note_lacking(keys)
+    call.keys.record_missing(keys)
 }
 
 /// Converts a sorted set to its large encoding, as Redis does before sorting.

@@ -53,7 +53,7 @@ fn pause(session: &mut Session<'_>) -> SessionResult {
 fn unpause(session: &mut Session<'_>) -> SessionResult {
     let server = session.server;
     server.pause.end();
-    server.look_at_paused();
+    server.check_paused();
     session.reply.ok();
     Ok(Outcome::Done)
 }

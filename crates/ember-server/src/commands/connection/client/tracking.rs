@@ -193,8 +193,8 @@ fn join(wanted: Vec<Vec<u8>>, now: Option<&Tracking>) -> Result<Prefixes, Comman
         }
         // Among prefixes that do not overlap, only the adjacent ones can overlap another.
         let before = all.range(..=prefix.clone()).next_back().filter(|(other, _)| prefix.starts_with(other));
-        let behind = || all.range(prefix.clone()..).next().filter(|(other, _)| other.starts_with(&prefix));
-        if let Some((other, &is_known)) = before.or_else(behind) {
+        let after = || all.range(prefix.clone()..).next().filter(|(other, _)| other.starts_with(&prefix));
+        if let Some((other, &is_known)) = before.or_else(after) {
             let which: &[u8] = if is_known { b"an existing" } else { b"another provided" };
             // Of two provided ones, Redis names the earlier one first.
             let (first, second) = if is_known { (&prefix, other) } else { (other, &prefix) };
@@ -245,7 +245,7 @@ fn trackinginfo(session: &mut Session<'_>) -> SessionResult {
     let mut flags = vec![if tracking.is_some() { "on" } else { "off" }];
     if let Some(tracking) = tracking {
         let caching = session.client.caching;
-        let told = [
+        let flags_set = [
             (tracking.is_broadcast(), "bcast"),
             (tracking.choice == Choice::OptIn, "optin"),
             (tracking.choice == Choice::OptIn && caching == Some(true), "caching-yes"),
@@ -254,7 +254,7 @@ fn trackinginfo(session: &mut Session<'_>) -> SessionResult {
             (tracking.no_loop, "noloop"),
             (tracking.is_redirect_broken.load(Ordering::Relaxed), "broken_redirect"),
         ];
-        flags.extend(told.into_iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name));
+        flags.extend(flags_set.into_iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name));
     }
     let reply = &mut *session.reply;
     reply.map(3);

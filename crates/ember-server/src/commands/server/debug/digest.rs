@@ -8,7 +8,7 @@ use super::stored_keys::with_value;
 use crate::executor::session::{Outcome, Session, SessionResult};
 use crate::server::Server;
 use crate::system::full_path::without_directories;
-use crate::tiers::Storage;
+use crate::tiers::Tiers;
 
 /// Handles DEBUG DIGEST. The number of a database with keys precedes them; the order of the keys does not matter.
 pub(super) fn digest(session: &mut Session<'_>) -> SessionResult {
@@ -47,7 +47,7 @@ fn add_value(
     (database_name, entry): (usize, EntryRef<'_>),
     now_ms: i64,
 ) -> Result<(), CommandError> {
-    let value = Storage::of(server).value_of(database_name, entry);
+    let value = Tiers::of(server).value_of(database_name, entry);
     match value.map_err(|error| without_directories(&error))? {
         Some(value) => digest.add_value(entry, value.as_value(), now_ms),
         None => digest.add_value(entry, entry.into(), now_ms),

@@ -53,7 +53,7 @@ impl Options {
 pub(super) fn reload(_: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Continue(|execution| {
         let options = Options::parse(execution)?;
-        alone(execution, |executor| reload_with(executor, options))?;
+        with_exclusive_access(execution, |executor| reload_with(executor, options))?;
         tracing::info!("the data set was reloaded by DEBUG RELOAD");
         execution.reply.ok();
         Ok(Outcome::Done)
@@ -62,7 +62,7 @@ pub(super) fn reload(_: &mut Session<'_>) -> SessionResult {
 
 pub(super) fn loadaof(_: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Continue(|execution| {
-        alone(execution, |executor| {
+        with_exclusive_access(execution, |executor| {
             let loaded = aof::loading::reload(executor);
             executor.server.renew_queries();
             loaded.map_err(|error| {
@@ -77,7 +77,7 @@ pub(super) fn loadaof(_: &mut Session<'_>) -> SessionResult {
 }
 
 /// Runs `act` with exclusive access, which a call inside a transaction or a script does not have for itself alone.
-fn alone(
+fn with_exclusive_access(
     execution: &mut Execution<'_>,
     act: impl FnOnce(&mut Executor) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {

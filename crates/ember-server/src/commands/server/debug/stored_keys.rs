@@ -12,19 +12,19 @@ use emberkv_core::types::list::NodeView;
 use emberkv_core::types::{Aggregate, Collection};
 
 use crate::executor::session::{Outcome, Session, SessionResult};
-use crate::tiers::{Storage, demotion};
+use crate::tiers::{Tiers, demotion};
 
-/// Calls `look` with the entry of a key, even an expired one that was not accessed since.
+/// Calls `inspect` with the entry of a key, even an expired one that was not accessed since.
 pub(super) fn with_entry<R>(
     session: &Session<'_>,
     key: &[u8],
-    look: impl FnOnce(EntryRef<'_>) -> R,
+    inspect: impl FnOnce(EntryRef<'_>) -> R,
 ) -> Option<R> {
     let keyspace = &session.server.keyspace;
     let database = session.client.database;
     let hash = keyspace.hash(key);
     let data = keyspace.lock(hash.shard());
-    data.find(database, hash, key).map(|at| look(data.entry(database, at)))
+    data.find(database, hash, key).map(|at| inspect(data.entry(database, at)))
 }
 
 /// Like [`with_entry`], with a cold value fetched first. The worker waits for the disk: this is for tools.
@@ -34,15 +34,15 @@ pub(super) fn with_entry<R>(
 pub(super) fn with_value<R>(
     session: &Session<'_>,
     key: &[u8],
-    look: impl FnOnce(EntryRef<'_>) -> R,
+    inspect: impl FnOnce(EntryRef<'_>) -> R,
 ) -> Result<Option<R>, CommandError> {
     let (server, database) = (session.server, session.client.database);
     let hash = server.keyspace.hash(key);
     let mut data = server.keyspace.lock(hash.shard());
     if let Some(order) = data.order_now(database, hash, key) {
         let limits = &session.turn.settings.encoding;
-        match Storage::of(server).read(&order, limits, &mut Vec::new()) {
-            Ok(fetched) => _ = data.arrive(&order, fetched),
+        match Tiers::of(server).read(&order, limits, &mut Vec::new()) {
+            Ok(fetched) => _ = data.store_fetched(&order, fetched),
             Err(reason) => {
                 data.fail(&order, &reason);
                 return Err(reason.into());
@@ -50,7 +50,7 @@ pub(super) fn with_value<R>(
         }
     }
     // Under the same lock, because the value could be demoted again.
-    let found = data.find(database, hash, key).map(|at| look(data.entry(database, at)));
+    let found = data.find(database, hash, key).map(|at| inspect(data.entry(database, at)));
     server.keyspace.publish_bytes(server.keyspace.release(hash.shard(), data));
     Ok(found)
 }
@@ -70,7 +70,7 @@ pub(super) fn tier(session: &mut Session<'_>) -> SessionResult {
     let line = match demotion::location_of(server, database, key) {
         None => "tier:hot".to_owned(),
         Some(location) => {
-            let is_buffered = Storage::of(server).records.is_buffered(location);
+            let is_buffered = Tiers::of(server).records.is_buffered(location);
             let tier = if is_buffered { "warm" } else { "cold" };
             format!(
                 "tier:{tier} segment:{} location:{:#018x} bytes:{}",

@@ -9,7 +9,7 @@ use crate::executor::session::{Outcome, Session, SessionResult};
 use crate::replication::primary::Primary;
 use crate::server::debug_switches::DebugSwitches;
 use crate::system::random_name::random_name;
-use crate::tiers::Storage;
+use crate::tiers::Tiers;
 
 /// Redis accepts no larger threshold for large elements.
 const PACKED_THRESHOLD_MAX: u64 = (1 << 32) - (1 << 20);
@@ -51,7 +51,7 @@ pub(super) fn tier_cached_reads(session: &mut Session<'_>) -> SessionResult {
 
 pub(super) fn tier_hold_reads(session: &mut Session<'_>) -> SessionResult {
     let is_held = number::parse_i64(session.args.at(2)).is_some_and(|number| number != 0);
-    Storage::of(session.server).hold_reads(is_held);
+    Tiers::of(session.server).hold_reads(is_held);
     session.reply.ok();
     Ok(Outcome::Done)
 }

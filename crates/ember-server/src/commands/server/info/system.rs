@@ -36,7 +36,7 @@ pub(super) fn server(report: &mut Report<'_>) {
     let uptime = server.started.elapsed().as_secs();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let file = server.config.file().map(|path| path.display().to_string()).unwrap_or_default();
-    let supervised = supervisor::told(report.config.supervised);
+    let supervised = supervisor::effective(report.config.supervised);
     report.line("redis_version", report.config.redis_version);
     report.line("ember_version", env!("CARGO_PKG_VERSION"));
     // As many digits as Redis has.
@@ -223,7 +223,7 @@ pub(super) fn persistence(report: &mut Report<'_>) {
     report.line("rdb_last_bgsave_time_sec", background.last_s().unwrap_or(-1));
     report.line("rdb_current_bgsave_time_sec", background.current_s().unwrap_or(-1));
     report.line("rdb_saves", saves);
-    report.line("rdb_last_cow_size", snapshots.claims.handed_bytes());
+    report.line("rdb_last_cow_size", snapshots.claims.preimage_bytes());
     report.line("rdb_last_load_keys_expired", expired);
     report.line("rdb_last_load_keys_loaded", loaded);
     aof(report);
@@ -264,7 +264,7 @@ fn aof(report: &mut Report<'_>) {
     report.line("aof_rewrites", aof.rewrites.load(Ordering::Relaxed));
     report.line("aof_rewrites_consecutive_failures", aof.failed_in_a_row.load(Ordering::Relaxed));
     report.line("aof_last_write_status", status(aof.failing_ms() > 0));
-    report.line("aof_last_cow_size", SnapshotState::of(report.server).claims.handed_bytes());
+    report.line("aof_last_cow_size", SnapshotState::of(report.server).claims.preimage_bytes());
 }
 
 /// Writes fields that Redis has only while there is an AOF.
@@ -283,7 +283,7 @@ fn aof_files(report: &mut Report<'_>) {
     report.line("aof_current_fsync_ms", aof.sync.running_ms().unwrap_or(0));
     report.line("aof_last_fsync_ms", aof.sync.last_ms());
     report.line("aof_current_write_ms", aof.write.running_ms().unwrap_or(0));
-    let delayed = report.server.conditions.get().contains(Condition::AOF_BEHIND);
+    let delayed = report.server.conditions.get().contains(Condition::AOF_LAGS);
     report.line("aof_writes_delayed", u8::from(delayed));
     report.line("aof_disk_is_slow", u8::from(slow_disk::slowness(report.server).is_some()));
 }

@@ -263,7 +263,7 @@ fn error(cause: ::fjall::Error) -> StoreError {
     let engine = EngineKind::Fjall;
     let message = cause.to_string();
     match cause {
-        Error::Io(cause) | Error::Storage(LsmError::Io(cause)) => match cause.kind() {
+        Error::Io(cause) | Error::Tiers(LsmError::Io(cause)) => match cause.kind() {
             io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => {
                 StoreError::EngineDamaged { engine, message }
             }
@@ -444,7 +444,7 @@ struct FjallWriting<'s> {
 }
 
 impl FjallWriting<'_> {
-    fn note(&mut self, table: Table, row_key: &[u8], row: Option<&[u8]>) -> Result<(), StoreError> {
+    fn stage(&mut self, table: Table, row_key: &[u8], row: Option<&[u8]>) -> Result<(), StoreError> {
         self.rows_bytes += row_key.len() + row.map_or(0, <[u8]>::len) + CHANGE_BYTES;
         self.rows[table as usize].insert(row_key.to_vec(), row.map(<[u8]>::to_vec));
         if self.rows_bytes as u64 >= self.engine.memtable_bytes { self.spill() } else { Ok(()) }
@@ -483,11 +483,11 @@ impl FjallWriting<'_> {
 
 impl Writing for FjallWriting<'_> {
     fn put(&mut self, table: Table, row_key: &[u8], row: &[u8]) -> Result<(), StoreError> {
-        self.note(table, row_key, Some(row))
+        self.stage(table, row_key, Some(row))
     }
 
     fn remove(&mut self, table: Table, row_key: &[u8]) -> Result<(), StoreError> {
-        self.note(table, row_key, None)
+        self.stage(table, row_key, None)
     }
 
     fn get(&mut self, table: Table, row_key: &[u8], found: &mut Found<'_>) -> Result<bool, StoreError> {
@@ -518,7 +518,7 @@ impl Writing for FjallWriting<'_> {
                     rows.range((from, Bound::Unbounded)).take(REMOVED_AT_ONCE).map(|row| row.key());
                 let row_keys: Vec<UserKey> = row_keys.collect::<::fjall::Result<_>>().map_err(error)?;
                 for row_key in row_keys.iter().filter(|row_key| row_key.starts_with(prefix)) {
-                    self.note(table, row_key, None)?;
+                    self.stage(table, row_key, None)?;
                 }
                 match row_keys.into_iter().nth(REMOVED_AT_ONCE - 1) {
                     Some(last) if last.starts_with(prefix) => from = Bound::Excluded(last),

@@ -189,8 +189,7 @@ impl Pages {
         let mut head = [0; PAGE_HEAD_BYTES];
         self.read(first * self.page_bytes, &mut head)?;
         let count = number(&head, COUNT_AT, 4)?;
-        let last =
-            first.checked_add(count).and_then(|behind| behind.checked_sub(1)).ok_or(Problem::Strange)?;
+        let last = first.checked_add(count).and_then(|next| next.checked_sub(1)).ok_or(Problem::Strange)?;
         if self.has(last) { Ok(()) } else { Err(Problem::CutOff) }
     }
 }
