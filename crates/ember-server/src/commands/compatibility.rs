@@ -101,8 +101,8 @@ fn reference() -> String {
     }
     let _ = write!(text, "\n## Beyond Redis 7.2\n\n{}", lines(beyond(&registry, &known)));
     text.push_str(
-        "\nCommands that can be watched ([live-queries.md](live-queries.md)); each has two companions, such \
-         as `GET.WATCH` and `GET.UNWATCH`:\n",
+        "\nCommands that clients can watch ([live-queries.md](live-queries.md)). Each has two companions, for example\n\
+         `GET.WATCH` and `GET.UNWATCH`:\n",
     );
     let watchable: Vec<String> = registry
         .all()

@@ -18,7 +18,7 @@ use ember_testkit::{
 use serde_json::Value as Json;
 
 use super::oracle::{Kind, Query, States, check, comparable, comparable_message, number_of, units};
-use super::{PATIENCE, acts, setting};
+use super::{PATIENCE, random_commands, setting};
 
 /// Connections that watch, and the queries of each.
 const FOLLOWERS: usize = 9;

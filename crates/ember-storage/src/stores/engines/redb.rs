@@ -209,7 +209,7 @@ fn begin(database: &Database) -> Result<WriteTransaction, StoreError> {
 
 fn open_error(cause: DatabaseError) -> StoreError {
     match cause {
-        DatabaseError::Tiers(cause) => error(cause),
+        DatabaseError::Storage(cause) => error(cause),
         other => error(::redb::Error::from(other)),
     }
 }

@@ -263,7 +263,7 @@ fn error(cause: ::fjall::Error) -> StoreError {
     let engine = EngineKind::Fjall;
     let message = cause.to_string();
     match cause {
-        Error::Io(cause) | Error::Tiers(LsmError::Io(cause)) => match cause.kind() {
+        Error::Io(cause) | Error::Storage(LsmError::Io(cause)) => match cause.kind() {
             io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => {
                 StoreError::EngineDamaged { engine, message }
             }
