@@ -585,7 +585,7 @@ fn wrong_command_lines_exit_with_two() {
         (&["--matrix", "nothing"], "possible values"),
         (&["--folder", "x"], "--matrix"),
         (&["--ttl", "5", "-t", "incr"], "--ttl requires a test that runs SET"),
-        (&["-d", "500000000", "-P", "16", "-t", "set"], "more than 1 GiB"),
+        (&["-d", "500000000", "-P", "16", "-t", "set"], "exceed 1 GiB"),
         (&["--key-pattern", "random"], "possible values"),
     ] {
         let run = run(arguments);

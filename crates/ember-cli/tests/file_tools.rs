@@ -185,7 +185,7 @@ fn a_torn_end_is_found_and_truncated() {
     assert!(run.err.contains("with `ember-cli repair appendonlydir --output NEW_DIRECTORY`"), "{run:?}");
     let run = folder.run(&["repair", "appendonlydir", "--output", "repaired"]);
     assert_eq!((run.code, run.err.as_str()), (0, ""), "{run:?}");
-    assert!(run.out.contains(" torn bytes: "), "{run:?}");
+    assert!(run.out.contains(" are torn: "), "{run:?}");
     assert!(run.out.contains("stop the server and replace appendonlydir with it"), "{run:?}");
     assert_eq!(folder.originals(), before);
     assert_eq!(folder.run(&["check", "repaired"]).code, 0);
@@ -497,7 +497,7 @@ fn intact_stores_are_reported_as_intact() {
             let run = folder.run(&["check", path]);
             assert_eq!((run.code, run.err.as_str()), (0, ""), "{run:?}");
             assert!(run.out.starts_with(&format!("{files}: intact, ")), "{run:?}");
-            let facts = format!(": store of {kind}, 300 keys, ");
+            let facts = format!(": {kind} store, 300 keys, ");
             assert!(run.out.contains(&facts) && run.out.ends_with("with increment 7\n"), "{run:?}");
         }
         assert!(all_files(&folder.0) == before, "{kind}: the original is only read, and no file is left");
@@ -519,11 +519,11 @@ fn encrypted_stores_need_their_key() {
         let folder = Folder::new();
         fill_store(kind, &folder.path("data"), &keyed(5));
         let run = folder.run(&["check", "data"]);
-        assert!(run.code == 2 && run.err.contains("encrypted, but no key is given"), "{run:?}");
+        assert!(run.code == 2 && run.err.contains("encrypted and no key is given"), "{run:?}");
         let run = folder.run_with_key(&["check", "data"], Some(&hex(6)));
         assert!(run.code == 2 && run.err.contains("which is not given"), "{run:?}");
         let run = folder.run_with_key(&["check", "data"], Some(&hex(5)));
-        assert!(run.code == 0 && run.out.contains("bytes, encrypted: store of"), "{run:?}");
+        assert!(run.code == 0 && run.out.contains(&format!("bytes, encrypted: {kind} store")), "{run:?}");
         folder.write_keys("keys", &hex(5));
         let run = folder.run(&["check", "data", "--encryption-key-file", "keys"]);
         assert_eq!(run.code, 0, "{run:?}");
