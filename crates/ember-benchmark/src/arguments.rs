@@ -196,7 +196,7 @@ pub(crate) struct OutputOptions {
     pub(crate) matrix: Option<MatrixOf>,
 }
 
-/// What the table in KVBench's format covers.
+/// The servers that a table in KVBench's format covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MatrixOf {
     /// The running server.

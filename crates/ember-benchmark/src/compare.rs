@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn medians_are_in_the_middle() {
+    fn medians_of_odd_and_even_counts_are_correct() {
         assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
     }

@@ -1,4 +1,4 @@
-//! The figures of a test, computed from the measurements, including what limited it.
+//! The figures of a test, computed from the measurements, including its bottleneck.
 
 use super::recorder::ms;
 use super::target::TestResult;
@@ -16,7 +16,7 @@ const CROWDED: f64 = 0.2;
 /// The duration in seconds below which no limit is determined.
 const SHORT_S: f64 = 0.1;
 
-/// What limited a run.
+/// The bottleneck of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bound {
     /// The load generator was busy, the server was not.
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_bound_run_is_called_so() {
+    fn client_bound_runs_are_reported() {
         let result = result(0.97, 0.0, Some(1.0));
         let said = remarks(&result, &Figures::of(&result));
         assert!(
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_for_each_request() {
+    fn costs_are_reported_per_request() {
         let figures = Figures::of(&result(0.5, 0.0, Some(1.0)));
         assert_eq!((figures.rate, figures.client_us, figures.server_us), (1000.0, 500.0, Some(1000.0)));
         assert_eq!(figures.hit_rate, Some(0.75));

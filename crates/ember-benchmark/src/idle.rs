@@ -1,4 +1,4 @@
-//! `-I`: idle connections, to measure what they cost a server and when it closes them.
+//! `-I`: idle connections, to measure their cost for a server and when it closes them.
 
 use ember_client::{Address, Connection, put};
 use rustix::event::{PollFd, PollFlags, poll};

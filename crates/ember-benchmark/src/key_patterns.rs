@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn uniform_keys_are_alike_and_gaussian_ones_in_the_middle() {
+    fn uniform_and_gaussian_keys_follow_their_distributions() {
         let uniform = drawn(1000, KeyPattern::Uniform, 20_000);
         let gaussian = drawn(1000, KeyPattern::Gaussian, 20_000);
         for start in (0..1000).step_by(100) {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn zipf_keys_follow_their_law() {
+    fn zipf_keys_follow_their_distribution() {
         let numbers = drawn(1000, KeyPattern::Zipf, 50_000);
         let sum: f64 = (1..=1000).map(|rank| f64::from(rank).powf(-ZIPF_EXPONENT)).sum();
         for key in [0_u64, 1, 9] {
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_are_the_same_or_distinct_as_asked() {
+    fn distinct_seeds_change_the_sequence_of_each_run() {
         let drawn = |keys: &Keys, index| {
             let mut sequence = keys.sequence(index);
             [(); 8].map(|()| sequence.next())
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_all_their_digits() {
+    fn key_numbers_are_padded_with_zeros() {
         let mut digits = [b'x'; KEY_DIGITS];
         for number in [0, 7, 999_999, 1_000_000, 123_456_789_012, KEYS_MAX - 1] {
             write_digits(number, &mut digits);

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seconds_are_a_date() {
+    fn unix_times_are_formatted_as_dates() {
         for (seconds, text) in [
             (0, "1970-01-01 00:00:00 UTC"),
             (951_782_399, "2000-02-28 23:59:59 UTC"),

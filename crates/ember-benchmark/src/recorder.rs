@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_of_all_threads_become_moments() {
+    fn ticks_of_all_threads_are_merged() {
         let series = Series::new(2);
         let mut recorders = [Recorder::new(&series), Recorder::new(&series)];
         for recorder in &mut recorders {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_a_tick_goes_to_the_one_before() {
+    fn an_incomplete_last_tick_is_added_to_the_previous_one() {
         let series = Series::new(1);
         let mut recorder = Recorder::new(&series);
         for end in [TICK_NS, 2 * TICK_NS] {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_latency_counts_as_an_hour() {
+    fn latencies_are_capped_at_the_recordable_maximum() {
         let mut recorder = Recorder::new(&Series::new(1));
         recorder.record(u64::MAX, 1);
         recorder.record(0, 1);

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn it_counts_the_replies_that_the_parser_returns() {
+    fn the_counter_agrees_with_the_parser() {
         let mut stream = ALL;
         let mut replies = 0;
         while !stream.is_empty() {

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_values_are_put_where_their_words_stand() {
+    fn placeholders_are_replaced_by_keys_and_values() {
         let template =
             template(&["MSET", "__key__", "<__data____data__>", "a:__rand_int__:__key__", "__dat__"]);
         let mut batch = Batch::new(&[(template, 1)], 2);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_come_in_the_asked_ratio() {
+    fn request_kinds_follow_the_configured_ratio() {
         let parts = [(template(&["SET", "__key__", "__data__"]), 1), (template(&["GET", "__key__"]), 3)];
         let mut batch = Batch::new(&parts, 8);
         let text = String::from_utf8(batch.fill(8, 2, &mut sequential()).to_vec()).unwrap();

@@ -239,7 +239,7 @@ impl Target {
     }
 }
 
-/// Raises the limit for sockets as far as the system allows; opening them reports what is missing.
+/// Raises the limit for sockets as far as the system allows. Opening more sockets fails with an error.
 pub(super) fn allow_sockets(clients: u32) {
     /// Other open files.
     const OTHERS: u64 = 64;

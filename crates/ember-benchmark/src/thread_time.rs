@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_takes_time_of_a_processor() {
+    fn busy_threads_accumulate_cpu_time() {
         let before = ThreadTime::now();
         let mut used = ThreadTime::default();
         let mut sum = 0_u64;

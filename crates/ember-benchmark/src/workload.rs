@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_of_strings_wants_its_keys_filled() {
+    fn string_commands_require_populated_keys() {
         let needs = |line: &str| custom(&split_arguments(line).unwrap(), b"x").needs;
         assert_eq!(needs("get __key__"), Needs::Keys);
         assert_eq!(needs("GET fixed"), Needs::Nothing);

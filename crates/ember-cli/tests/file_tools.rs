@@ -23,7 +23,7 @@ use support::{assert_same, begin_aof, load_file, must, sample, seen, start, writ
 /// A directory for one test.
 struct Folder(PathBuf);
 
-/// What the program printed and how it ended.
+/// The output and exit status of the program.
 #[derive(Debug)]
 struct Run {
     code: i32,

@@ -237,7 +237,7 @@ fn lines_are_stored_in_the_history_but_no_secrets() {
     terminal.type_keys("\x15");
     let (folder, history) = terminal.quit();
     assert!(history.contains("set remembered yes") && !history.contains("hunter"), "{history}");
-    // The history is there in the next session.
+    // The next session has the history.
     let port = server.port().to_string();
     let mut next =
         Terminal::start_in(Rc::clone(&folder), &["-p", &port, "--no-auth-warning", "-a", "hunter2"]);

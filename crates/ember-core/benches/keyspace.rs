@@ -37,7 +37,7 @@ fn keyspace() -> Keyspace {
     Keyspace::new(&options).expect("the system gives random bytes")
 }
 
-/// Batches of `name` on keys that `choose` returns.
+/// Returns batches of `name` on keys that `choose` returns.
 fn batches(name: &[u8], mut choose: impl FnMut() -> u64) -> Vec<OwnedBatch> {
     let batch = |_| {
         let mut batch = OwnedBatch::new();
@@ -98,7 +98,7 @@ fn fill(keyspace: &Keyspace) {
     }
 }
 
-/// The time that `threads` threads need for `rounds` batches each.
+/// Returns the time that `threads` threads need for `rounds` batches each.
 fn together(keyspace: &Keyspace, command: &DataCommand, work: &[Vec<OwnedBatch>], rounds: u64) -> Duration {
     let barrier = Barrier::new(work.len() + 1);
     std::thread::scope(|scope| {

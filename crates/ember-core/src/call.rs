@@ -14,7 +14,7 @@ const FEW_STEPS: usize = 256;
 /// other clients to notice.
 const CHANGED_FACTOR: usize = 2;
 
-/// A change in place of less than this fraction (1/32) of a value's elements is not offloaded: copying all of them
+/// An in-place change of less than this fraction (1/32) of a value's elements is not offloaded: copying all of them
 /// would take longer for the client, and for waiting writers of the key, than other clients would save.
 const CHANGED_PART_MIN: usize = 32;
 

@@ -1,7 +1,7 @@
 //! The keyspace: shards, entries, expiry, eviction and the commands on them.
 //!
 //! Reading order: [`entries`] and [`types`] (data layout and lookup), [`keyspace`] (locking), [`keys`] (a command's
-//! access to keys), [`spec`] and [`call`] (what a command is), [`commands`].
+//! access to keys), [`spec`] and [`call`] (descriptions of commands), [`commands`].
 //!
 //! Layers, from the lowest: [`memory`], [`algorithms`], [`sync`], [`redis_version`] · [`effects`] · [`entries`] with
 //! [`types`] · [`rdb`] with [`rebuild`] · [`turn`] · [`keyspace`] · [`eviction`] · [`keys`] · [`dispatch`] ·

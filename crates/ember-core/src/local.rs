@@ -106,7 +106,7 @@ impl Local {
         let mut data = self.keyspace.lock(shard);
         let limits = &self.turn.settings.encoding;
         let fetched = Fetched::decode(*kind, bytes, order.encoding_name, limits);
-        data.store_fetched(order, fetched.expect("what was encoded here is a value"));
+        data.store_fetched(order, fetched.expect("the value was encoded here"));
         self.keyspace.publish_bytes(self.keyspace.release(shard, data));
     }
 

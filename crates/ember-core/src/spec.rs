@@ -80,7 +80,7 @@ impl Flags {
 }
 
 bitflags! {
-    /// What a command does with the keys of one key specification, in the terms of Redis 7.
+    /// The access of a command to the keys of one key specification, in the terms of Redis 7.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct KeyFlags: u16 {
         /// Reads and writes the value.
@@ -177,7 +177,7 @@ pub struct KeySpec {
     pub begin: Begin,
     /// Which arguments are keys.
     pub find: Find,
-    /// What the command does with the keys.
+    /// The access of the command to the keys.
     pub flags: KeyFlags,
     /// Redis's note on this specification, if any.
     pub notes: Option<&'static str>,
@@ -491,7 +491,7 @@ pub enum Values {
 pub struct Spec {
     /// The name in lower case; for a subcommand, only its own part.
     pub name: &'static str,
-    /// What the command does, in one sentence.
+    /// The effect of the command, in one sentence.
     pub summary: &'static str,
     /// The first version of Redis (or ember) with the command.
     pub since: &'static str,
@@ -521,9 +521,9 @@ pub struct Spec {
     pub syntax: &'static str,
     /// The version that deprecated the command, and its replacement.
     pub deprecated: Option<(&'static str, &'static str)>,
-    /// Versions and what changed in them.
+    /// Versions and their changes.
     pub history: &'static [(&'static str, &'static str)],
-    /// What a call does with its keys, for a command whose keys have [`KeyFlags::VARIABLE_FLAGS`], or whose key
+    /// The access of a call to its keys, for a command whose keys have [`KeyFlags::VARIABLE_FLAGS`], or whose key
     /// specifications do not find them all.
     pub key_flags_of: Option<fn(Args<'_>) -> KeyFlags>,
     /// The argument indexes of all keys of a call, for a command whose key specifications do not find them all.
@@ -540,7 +540,7 @@ pub struct Spec {
     pub is_immediate: bool,
     /// Whether the reply consists of pairs, which RESP2 sends as a flat array.
     pub replies_pairs: bool,
-    /// Whether repeated calls on the same data get the same reply from one server: its random choices were made when
+    /// Whether repeated calls on the same data get the same reply from one server: it made its random choices when
     /// the data were written. Another server with the same data may reply differently.
     pub repeats: bool,
     /// Whether the command is for tools and tests rather than for applications (`syscmd` in `COMMAND DOCS`).
@@ -694,7 +694,7 @@ impl Spec {
         reads && has_keys && (self.repeats || !self.tips.contains(&"nondeterministic_output"))
     }
 
-    /// Returns the argument indexes of the keys of a call, with what the call does with each.
+    /// Returns the argument indexes of the keys of a call, with its access to each.
     pub fn keys_with_flags<'a>(
         &'a self,
         args: Args<'a>,

@@ -1,6 +1,6 @@
-//! A worker's state during one turn of its loop: the time, the [`Settings`], and what its commands collect.
+//! A worker's state during one turn of its loop: the time, the [`Settings`], and collected effects of its commands.
 //!
-//! Nothing here is shared: each worker has its own state and publishes what was collected after each batch.
+//! Nothing here is shared: each worker has its own state and publishes its collected effects after each batch.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,7 +12,7 @@ use crate::rdb::{PayloadChecks, Target};
 use crate::redis_version::RedisVersion;
 use crate::types::limits::EncodingLimits;
 
-/// What commands did to the keyspace, as `INFO stats` reports it.
+/// The effects of commands on the keyspace, as counted by `INFO stats`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyspaceCounters {
     /// Lookups of existing keys by reading commands.

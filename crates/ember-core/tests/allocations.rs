@@ -21,7 +21,7 @@ struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-    /// What jemalloc would have allocated for the present allocations.
+    /// The bytes that jemalloc would have allocated for the present allocations.
     static BYTES: Cell<i64> = const { Cell::new(0) };
 }
 

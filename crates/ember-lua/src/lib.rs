@@ -52,7 +52,7 @@ mod tests {
 
     /// A single test, because the secrets are shared by the process.
     #[test]
-    fn every_byte_and_the_secrets_count() {
+    fn the_hash_depends_on_every_byte_and_on_the_secrets() {
         let before = hash(b"a string");
         super::seed().unwrap();
         assert_ne!(hash(b"a string"), before, "but for a chance of one in four billion");

@@ -64,7 +64,7 @@ impl Display for FileError {
 impl std::error::Error for FileError {}
 
 impl FileError {
-    /// Whether a file differs from what was written, or is missing from its AOF, rather than being unreadable or
+    /// Whether a file differs from the written bytes, or is missing from its AOF, rather than being unreadable or
     /// unknown.
     pub fn is_damage(&self) -> bool {
         match self {

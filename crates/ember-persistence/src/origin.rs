@@ -22,7 +22,7 @@ const POSITION_MAX: u64 = 1 << 62;
 /// Prefix of the line.
 pub(crate) const ORIGIN_LINE: &[u8] = b"#REPL:";
 
-/// A position in a stream, and what is needed to continue there.
+/// A position in a stream, and the data needed to continue there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     id: [u8; ID_DIGITS],
@@ -118,11 +118,11 @@ mod tests {
     const ID: &[u8] = b"0123456789abcdef0123456789abcdef01234567";
 
     #[test]
-    fn a_line_says_what_it_was_made_of() {
+    fn a_line_encodes_its_origin() {
         for (position, database) in [(0, 0), (POSITION_MAX, 15)] {
             let origin = Origin::new(ID, position, database).unwrap();
             let line = origin.line();
-            assert!(line.len() < 128, "Redis reads no longer ones");
+            assert!(line.len() < 128, "Redis reads no longer lines");
             assert_eq!(Origin::parse_line(line.as_bytes()), Some(origin));
         }
         let id = String::from_utf8_lossy(ID);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_a_file_say_it_when_all_are_there() {
+    fn fields_of_a_file_form_an_origin_when_complete() {
         let mut fields = OriginFields::default();
         fields.read_field(b"repl-stream-db", b"3");
         fields.read_field(b"repl-id", ID);
@@ -149,14 +149,14 @@ mod tests {
         fields.read_field(b"repl-offset", b"77");
         assert_eq!(fields.origin(), Origin::new(ID, 77, 3));
         fields.read_field(b"repl-offset", b"-1");
-        assert_eq!(fields.origin(), None, "as Redis says that there is none");
+        assert_eq!(fields.origin(), None, "-1 means none, as in Redis");
         fields.read_field(b"repl-offset", b"77");
         fields.read_field(b"repl-id", b"short");
         assert_eq!(fields.origin(), Origin::new(ID, 77, 3));
     }
 
     #[test]
-    fn a_file_says_it_in_the_words_of_redis() {
+    fn a_file_has_the_fields_of_redis() {
         let mut writer = RdbWriter::new(Vec::new(), FILE_VERSION, false).unwrap();
         Origin::new(ID, 1234, 5).unwrap().write(&mut writer).unwrap();
         let (bytes, _) = writer.finish().unwrap();

@@ -21,7 +21,7 @@ use crate::unsupported_features::UnsupportedFeatures;
 
 const LIMITS: EncodingLimits = EncodingLimits::DEFAULT;
 
-/// What to keep.
+/// The part to keep.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// Whether everything before damage is kept; otherwise damage is an error. A torn end is always cut off.
@@ -327,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_names_what_can_be_repaired_by_itself() {
+    fn the_repair_command_names_a_file_or_an_aof_directory() {
         let commands = ["dump.rdb", "d/appendonlydir/appendonly.aof.2.incr.aof", "it's here/a.aof"];
         let commands = commands.map(|file| repair_command(Path::new(file)));
         assert_eq!(commands[0], "ember-cli repair dump.rdb --output NEW_FILE");

@@ -536,7 +536,7 @@ impl Life {
         assert!(result.is_ok() || self.may_fail);
     }
 
-    /// Whatever a power cut leaves has all durable data, and nothing that was not appended.
+    /// After any power cut the files have all durable data, and no data that were not appended.
     fn check(&self, seed: u64) {
         let left: Arc<dyn Disk> = Arc::new(self.disk.after_power_cut(seed));
         let (mut local, _) =

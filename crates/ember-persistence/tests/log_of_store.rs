@@ -253,7 +253,7 @@ impl Life {
         }
     }
 
-    /// Whatever a power cut leaves has all durable data, and nothing that was not appended.
+    /// After any power cut the log has all durable data, and no data that were not appended.
     fn check(&self, left: &SimulatedDisk, durable: u64) {
         let life = Life::begin(left, &self.encryption);
         let (found, appended) = (life.written.appended, self.written.appended);

@@ -156,7 +156,7 @@ fn many_batches_are_inserted_once_each_and_duplicate_keys_are_found() {
         loaded.keyspace.check_invariants();
         let twice = file_of(names().chain(["key:7".to_owned()]));
         let mut reader = RdbReader::new(twice.as_slice(), Path::new("x"), LIMITS).unwrap();
-        let error = load(&mut reader, threads).err().expect("a key is there twice");
+        let error = load(&mut reader, threads).err().expect("a key occurs twice");
         assert!(matches!(error.problem, RdbProblem::DuplicateKey(name) if name == b"key:7"));
     }
 }

@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn skip_gives_the_rest_and_outlives_the_view() {
+    fn skip_returns_the_rest_and_outlives_the_view() {
         let (batch, input) = batch_with_large();
         let first = {
             let args = batch.command(0, &input).skip(1);

@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_of_ranges_may_be_too_large_or_too_small() {
+    fn range_bounds_round_to_infinity_or_zero() {
         for (text, number) in [
             ("1.5", 1.5),
             ("1e400", f64::INFINITY),
@@ -498,7 +498,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_a_number_or_not(bytes: Vec<u8>) {
+        fn arbitrary_bytes_are_parsed_without_panics(bytes: Vec<u8>) {
             let _ = (parse_i64(&bytes), parse_u64(&bytes), parse_f64(&bytes));
         }
     }

@@ -566,7 +566,7 @@ impl Bounds {
         let digits = match line {
             [b'$', digits @ ..] => digits,
             [other, ..] => return Err(ProtocolError::ExpectedDollar(*other)),
-            // The line is empty: its end is in the place of the dollar sign.
+            // The line is empty: its end replaces the dollar sign.
             [] => return Err(ProtocolError::ExpectedDollar(b'\r')),
         };
         let len = parse_i64(digits).and_then(|len| u64::try_from(len).ok());
@@ -670,7 +670,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_searched_for_a_line_end_is_not_searched_again() {
+    fn searched_bytes_are_not_searched_again_for_a_line_end() {
         let mut batch = Batch::new();
         let limits = Limits::default();
         for head in [&b"*1"[..], b"*1\r\n$1", b"SET a"] {
@@ -692,7 +692,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fast_path_takes_numbers_of_every_width() {
+    fn the_fast_path_accepts_numbers_of_every_width() {
         for number in [1u32, 9, 10, 99, 100, 12345, 999_999_999] {
             let text = format!("${number}\r\nrest");
             assert_eq!(length_line(text.as_bytes()), Some((number, &b"rest"[..])));

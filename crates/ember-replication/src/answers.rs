@@ -102,11 +102,11 @@ mod tests {
         ] {
             assert_eq!(parse(wrong), None, "{wrong:?}");
         }
-        assert_eq!(Answer::parse(b"+CONTINUE", false), None, "there is nothing to go on from");
+        assert_eq!(Answer::parse(b"+CONTINUE", false), None, "no data to continue from");
     }
 
     #[test]
-    fn heads_of_copies_are_read() {
+    fn headers_of_copies_are_parsed() {
         assert_eq!(CopyEnd::parse(b"$0"), Some(CopyEnd::Length(0)));
         assert_eq!(CopyEnd::parse(b"$18446744073709551615"), Some(CopyEnd::Length(u64::MAX)));
         let mark: [u8; ID_DIGITS] = ID.as_bytes().try_into().unwrap();
@@ -118,7 +118,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_line_does_harm(line in prop::collection::vec(any::<u8>(), 0..200), holds_data: bool) {
+        fn arbitrary_lines_are_parsed_without_panics(
+            line in prop::collection::vec(any::<u8>(), 0..200), holds_data: bool,
+        ) {
             let _ = Answer::parse(&line, holds_data);
             let _ = CopyEnd::parse(&line);
         }

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_out_of_reach() {
+    fn reads_outside_the_backlog_fail() {
         let mut backlog = Backlog::new(100);
         assert_eq!(read(&backlog, 100, 10), Ok(vec![]));
         backlog.append(b"abc");
@@ -122,7 +122,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_part_that_is_kept_is_read_as_it_was_written(
+        fn retained_parts_are_read_as_they_were_written(
             first in 0..u64::from(u32::MAX),
             pieces in prop::collection::vec((1..200_000_usize, 0..400_000_u64), 1..12),
             (from, max) in (0..400_000_u64, 0..200_000_usize),
@@ -136,8 +136,8 @@ mod tests {
                 unwanted = unwanted.max(backlog.end().saturating_sub(keep));
                 backlog.forget_before(unwanted);
                 prop_assert_eq!(backlog.end(), first + all.len() as u64);
-                prop_assert!(backlog.first() <= unwanted, "no more is forgotten than was said");
-                prop_assert!(unwanted - backlog.first() < CHUNK_BYTES as u64, "and hardly less");
+                prop_assert!(backlog.first() <= unwanted, "at most the bytes before the position are discarded");
+                prop_assert!(unwanted - backlog.first() < CHUNK_BYTES as u64, "and all but part of a chunk");
                 let oldest = backlog.oldest().map(|(at, bytes)| (at, bytes.to_vec()));
                 prop_assert_eq!(oldest.is_some(), backlog.end() - backlog.first() >= CHUNK_BYTES as u64);
                 if let Some((at, bytes)) = oldest {

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_read_behind_a_name_that_is_looked_for() {
+    fn parsing_stops_after_the_requested_name() {
         let mut names = CommandNames::default();
         let mut many = 0;
         let found = names.find(STREAM, |name| {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_stream_is_an_error() {
+    fn malformed_streams_are_errors() {
         for bytes in [
             &b"SET k v\r\n"[..],
             b"*1\n",
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_takes_no_memory() {
+    fn long_names_take_bounded_memory() {
         let mut names = CommandNames::default();
         names.find(b"*1\r\n$1000000\r\n", |_| None::<()>).expect("it is a stream");
         for _ in 0..1000 {

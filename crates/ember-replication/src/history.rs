@@ -36,11 +36,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_branch_includes_what_was_before_it() {
+    fn a_branch_includes_the_history_before_it() {
         let mut history = History::new("a".to_owned());
         assert!(history.includes("a", 1000) && !history.includes("b", 0));
         history.branch("b".to_owned(), 50);
         assert!(history.includes("b", 1000) && history.includes("a", 50));
-        assert!(!history.includes("a", 51), "the other went on by itself");
+        assert!(!history.includes("a", 51), "the other history has diverged");
     }
 }

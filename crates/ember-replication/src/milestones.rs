@@ -64,14 +64,14 @@ mod tests {
             [None, Some(3), Some(3), Some(7), Some(7)]
         );
         milestones.forget_before(249);
-        assert_eq!(milestones.record_at(249), Some(3), "it may still be asked for");
+        assert_eq!(milestones.record_at(249), Some(3), "it may still be requested");
         milestones.forget_before(250);
         assert_eq!(milestones.record_at(249), None);
         assert_eq!(milestones.record_at(250), Some(7));
     }
 
     #[test]
-    fn the_nearest_position_behind_a_record_is_found() {
+    fn the_next_position_after_a_record_is_found() {
         let mut milestones = Milestones::default();
         assert_eq!(milestones.position_of(0), None);
         milestones.mark(3, 100);
@@ -83,13 +83,13 @@ mod tests {
     }
 
     #[test]
-    fn many_become_fewer_and_never_say_too_much() {
+    fn thinned_milestones_never_return_a_later_record() {
         let mut milestones = Milestones::default();
         for record in 1..=200_000 {
             milestones.mark(record, record * 10);
         }
         assert!(milestones.0.len() <= MANY);
-        assert_eq!(milestones.record_at(2_000_000), Some(200_000), "the last one is kept");
+        assert_eq!(milestones.record_at(2_000_000), Some(200_000), "the last milestone is kept");
         for record in (1..200_000).step_by(997) {
             assert!(milestones.record_at(record * 10 + 9).is_none_or(|found| found <= record));
         }

@@ -36,11 +36,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_in_one_stream_have_an_order() {
+    fn positions_in_one_stream_are_ordered() {
         let position = Position::new("0123abcd4567", 50);
         assert_eq!(position.name, *b"0123abcd");
         assert!(position.is_after("0123abcdffff", 49) && !position.is_after("0123abcdffff", 50));
-        assert!(!position.is_after("0123abce4567", 0), "nothing is known of another stream");
+        assert!(!position.is_after("0123abce4567", 0), "positions of other streams are not comparable");
         assert!(position.is_in("0123abcdffff") && !position.is_in("0123abce4567"));
     }
 }

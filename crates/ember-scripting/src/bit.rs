@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_give_what_their_names_say() {
+    fn bit_operations_return_the_expected_values() {
         let expression = "return table.concat({bit.band(255,15,7), bit.bor(1,2,4), bit.bxor(5,1), bit.bnot(0),
             bit.lshift(1,31), bit.rshift(-1,1), bit.arshift(-8,1), bit.rol(0x12345678,8), bit.ror(0x12345678,8),
             bit.bswap(0x12345678), bit.lshift(1,33), bit.lshift(1,-1)}, ' ')";

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn other_precisions_round_to_so_many_digits() {
+    fn other_precisions_round_to_that_many_digits() {
         assert_eq!(general(0.1, 17), "0.10000000000000001");
         assert_eq!(general(1e20, 17), "1e+20");
         assert_eq!(general(std::f64::consts::PI, 3), "3.14");

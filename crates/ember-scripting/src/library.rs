@@ -165,7 +165,7 @@ impl LibraryRegistry {
         Arc::clone(&self.libraries.read())
     }
 
-    /// Applies one change that is atomic by itself ([`Libraries::add`], [`Libraries::remove`]). Its cost does not
+    /// Applies one atomic change ([`Libraries::add`], [`Libraries::remove`]). Its cost does not
     /// depend on the number of libraries, unless another thread holds a snapshot.
     ///
     /// # Errors

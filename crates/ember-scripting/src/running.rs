@@ -191,7 +191,7 @@ mod tests {
         assert!(error(running.kill(true, 500)).contains("You can only call SCRIPT KILL"));
         assert_eq!(running.kill(false, 500), Ok(()));
         assert!(running.is_killed(1) && !running.is_killed(0));
-        assert!(!running.begin_writing(1), "a script that is to end does not begin to write");
+        assert!(!running.begin_writing(1), "a killed script must not start to write");
         let running = begun();
         assert!(running.begin_writing(1));
         assert!(error(running.kill(false, 500)).starts_with("UNKILLABLE "));
@@ -201,15 +201,15 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_busy_by_the_clock_of_those_who_wait() {
+    fn a_script_is_busy_after_the_given_limit() {
         let running = begun();
         assert!(running.is_busy(1000));
-        assert!(!running.is_busy(60_000), "it has not been running for so long");
-        assert!(!running.is_busy(0), "nobody is ever to be told");
+        assert!(!running.is_busy(60_000), "it has run for a shorter time");
+        assert!(!running.is_busy(0), "0 disables the limit");
         assert!(error(running.kill(false, 60_000)).starts_with("NOTBUSY "));
         assert!(running.oldest(500).unwrap().duration >= Duration::from_secs(1));
         running.end(1, false);
         running.begin(0, true, Instant::now());
-        assert!(!running.is_busy(1000), "another one has begun just now");
+        assert!(!running.is_busy(1000), "the other script has just started");
     }
 }

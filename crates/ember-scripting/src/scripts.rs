@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn loaded_scripts_stay_and_the_least_used_of_the_others_go() {
+    fn loaded_scripts_stay_and_least_recently_used_ones_are_evicted() {
         let scripts = Scripts::default();
         let loaded = keep(&scripts, "return 'loaded'", true);
         let used = keep(&scripts, "return 'used'", false);

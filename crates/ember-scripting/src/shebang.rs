@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_the_words_of_redis() {
+    fn errors_have_the_text_of_redis() {
         assert_eq!(error("#!lua"), "ERR Invalid script shebang");
         assert_eq!(error("#!lua flags=\"no-writes\n"), "ERR Invalid script shebang");
         assert_eq!(error("#!lua 'flags=no-writes'x\n"), "ERR Invalid script shebang");

@@ -213,7 +213,7 @@ fn messages_and_structures_have_the_bytes_of_their_formats() {
 }
 
 #[test]
-fn a_killed_script_catches_nothing_and_the_next_one_runs() {
+fn killed_scripts_cannot_catch_the_error_and_the_next_one_runs() {
     let mut interpreter = Interpreter::new(32 * 1024 * 1024, RedisVersion::ANSWERED).unwrap();
     for script in [
         "while true do end",
@@ -232,7 +232,7 @@ fn a_killed_script_catches_nothing_and_the_next_one_runs() {
 }
 
 #[test]
-fn memory_is_limited_and_comes_back() {
+fn script_memory_is_limited_and_freed() {
     let mut interpreter = Interpreter::new(8 * 1024 * 1024, RedisVersion::ANSWERED).unwrap();
     for _ in 0..3 {
         let answer =

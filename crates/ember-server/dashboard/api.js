@@ -1,17 +1,17 @@
-// What the server is asked: commands as the user who has logged in, and nobody else.
+// Requests to the server. All of them run as the logged-in user.
 
 import { Bytes } from "./bytes.js";
 
-/** The user's name and password, kept by this page only, as long as it is open; null for the default user without one. */
+/** The user's name and password, kept in this page until it is closed; null for the default user without a password. */
 let credentials = null;
 
 /** An error reply. */
 export class ReplyError extends Error {}
 
-/** The server wants to know who asks. */
+/** The server requires credentials. */
 export class Unauthorised extends Error {}
 
-/** Becomes another user, if the password is right; otherwise all stays as it was. */
+/** Switches to another user if the password is correct; otherwise keeps the current one. */
 export async function logIn(user, password) {
   if (user.includes(":")) {
     throw new Error("Users with a colon in their name cannot log in here.");
@@ -26,7 +26,7 @@ export async function logIn(user, password) {
   }
 }
 
-/** The name of the user, as far as it was said. */
+/** Returns the name of the logged-in user. */
 export function userName() {
   return credentials ? credentials.user : "default";
 }
@@ -39,8 +39,8 @@ function authorization() {
 }
 
 /**
- * Asks what is at a path. `signal` ends the asking, and what the server does for it.
- * When the server wants to know who asks, the page is told.
+ * Sends a request to a path of the API and returns the data of its response. `signal` cancels the request, and its work
+ * on the server. If the server requires credentials, the document receives an `unauthorised` event.
  */
 export async function ask(path, body, signal = undefined) {
   return (await answerOf(path, body, signal)).data;
@@ -71,8 +71,8 @@ async function answerOf(path, body, signal) {
 }
 
 /**
- * The data of server-sent events, as they come. When the connection is lost, or the server has no room, the error is one
- * that passes (`isPassing`).
+ * Yields the data of server-sent events as they arrive. The error is temporary (`isPassing`) if the connection is lost or
+ * cannot be established.
  */
 export async function* events(path, body, signal) {
   const passing = (error) => Object.assign(error, { isPassing: error instanceof TypeError });
@@ -96,12 +96,12 @@ export async function* events(path, body, signal) {
   }
 }
 
-/** A word of a command: bytes, text or a number. */
+/** Encodes an argument of a command: bytes, text or a number. */
 export function word(value) {
   return value instanceof Bytes ? value.word : String(value);
 }
 
-/** Runs commands one by one; their replies, errors among them. */
+/** Runs commands one by one and returns their replies, including error replies. */
 export async function runAll(commands, database = 0) {
   const asked = commands.map((command) => command.map(word));
   const { replies, error } = await ask("commands", { database, commands: asked });
@@ -112,13 +112,13 @@ export async function runAll(commands, database = 0) {
   return read;
 }
 
-/** Runs a command; throws an error reply. */
+/** Runs a command and returns its reply; throws an error reply. */
 export async function run(command, database = 0) {
   const [reply] = await runAll([command], database);
   return unless(reply);
 }
 
-/** A reply that is no error; throws it otherwise. */
+/** Returns a reply; throws it if it is an error. */
 export function unless(reply) {
   if (reply instanceof ReplyError) {
     throw reply;
@@ -126,19 +126,19 @@ export function unless(reply) {
   return reply;
 }
 
-/** Runs commands as one transaction; the replies, or the first error thrown. */
+/** Runs commands as one transaction and returns their replies; throws the first error reply. */
 export async function transaction(commands, database = 0) {
   const replies = await runAll([["MULTI"], ...commands, ["EXEC"]], database);
   replies.forEach(unless);
   return replies.at(-1).map(unless);
 }
 
-/** Which of the commands the user may run. */
+/** Returns for each command whether the user may run it. */
 export async function permitted(commands) {
   return (await verdicts(commands)).permitted;
 }
 
-/** Which of the commands the user may run, with other keys at least. */
+/** Returns for each command whether the user may run it with these or with other keys. */
 export async function permittedWithOtherKeys(commands) {
   return (await verdicts(commands)).with_other_keys;
 }
@@ -147,7 +147,7 @@ function verdicts(commands) {
   return ask("permitted", { commands: commands.map((command) => command.map(word)) });
 }
 
-/** INFO as an object, and the counters it does not tell. Throws what INFO is refused with. */
+/** Returns the fields of INFO as an object, with counters that INFO lacks. Throws the error reply of INFO. */
 export async function overview() {
   const { info, figures, refused } = await ask("overview", { commands: [] });
   if (refused) {
@@ -163,13 +163,13 @@ export async function overview() {
   return { info: fields, ...figures };
 }
 
-/** The last hour: a list of times and one of values for each figure, the oldest first. */
+/** Returns the last hour: a list of times and a list of values for each metric, oldest first. */
 export async function history() {
   const { refused, ...lists } = await ask("history", { commands: [] });
   return refused ? { at_ms: [] } : lists;
 }
 
-/** The parameters of the configuration. Throws what CONFIG GET is refused with. */
+/** Returns the parameters of the configuration. Throws the error reply of CONFIG GET. */
 export async function configuration() {
   const { parameters, refused } = await ask("configuration", { commands: [] });
   if (refused) {
@@ -178,7 +178,7 @@ export async function configuration() {
   return parameters;
 }
 
-/** A reply as a value of JavaScript: lists, Maps by text, numbers where they are exact, `Bytes`. */
+/** Converts a reply to JavaScript: arrays, Maps with text keys, numbers if they are exact, `Bytes`. */
 function value(reply) {
   if (reply === null || typeof reply === "boolean") {
     return reply;
@@ -204,7 +204,7 @@ function value(reply) {
   }
 }
 
-/** A name in a reply. */
+/** Returns a name in a reply as text. */
 export function plain(name) {
   return name instanceof Bytes ? name.line : String(name);
 }

@@ -1,8 +1,8 @@
-// Strings of any bytes: as JSON carries them, as people read them, and as people type them.
+// Binary-safe strings, in three forms: encoded in JSON, displayed, and typed by the user.
 
 const encoder = new TextEncoder();
 
-/** The value of `{"text": …}` or `{"base64": …}`. */
+/** A string that JSON encodes as `{"text": …}` or `{"base64": …}`. */
 export class Bytes {
   constructor(json) {
     this.json = json;
@@ -12,7 +12,7 @@ export class Bytes {
     return new Bytes({ text });
   }
 
-  /** What to send for it: a word of a command. */
+  /** The JSON form of the string as an argument of a command. */
   get word() {
     return this.json.text ?? this.json;
   }
@@ -22,17 +22,17 @@ export class Bytes {
     return this.json.text !== undefined;
   }
 
-  /** The text, or nothing where there is none. */
+  /** The text; empty if the bytes are not UTF-8. */
   get text() {
     return this.json.text ?? "";
   }
 
-  /** One line that names every byte: what cannot be seen is escaped. */
+  /** The string on one line, with invisible characters escaped, so that every byte is displayed. */
   get line() {
     return this.shown(false);
   }
 
-  /** The same with line ends as they are. */
+  /** The same, with unescaped line breaks. */
   get lines() {
     return this.shown(true);
   }
@@ -52,7 +52,7 @@ export class Bytes {
 
 const NAMED = { "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
-// Controls, and what changes the direction or hides: text is to look like what it is.
+// Control, format and unassigned characters: they are invisible or change the direction of the text.
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Co}\p{Cn}]/u;
 
 function shownLetter(letter, keepsLineEnds) {
@@ -68,7 +68,7 @@ function shownLetter(letter, keepsLineEnds) {
   return letter;
 }
 
-/** Text with what cannot be seen escaped, and nothing else: for JSON, which has its own backslashes. */
+/** Escapes only invisible characters, not backslashes: for JSON, which contains its own escapes. */
 export function visible(text) {
   return [...text].map((letter) => (UNSEEN.test(letter) ? shownLetter(letter, false) : letter)).join("");
 }
@@ -77,7 +77,7 @@ function hexadecimal(letter) {
   return "\\x" + letter.charCodeAt(0).toString(16).padStart(2, "0");
 }
 
-/** Reads what `line` and `lines` write. Throws an error that people understand. */
+/** Parses the format of `line` and `lines`. Throws an error with a text for the user. */
 export function typed(text) {
   const bytes = [];
   const escape = /\\(?:([\\nrt])|x([0-9a-fA-F]{2})|)/y;
@@ -101,7 +101,7 @@ export function typed(text) {
   return fromBytes(Uint8Array.from(bytes));
 }
 
-/** Bytes of an array. */
+/** Converts an array of bytes. */
 export function fromBytes(array) {
   try {
     return Bytes.of(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(array));

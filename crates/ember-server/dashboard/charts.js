@@ -1,12 +1,11 @@
-// Lines of what has been, drawn as SVG: with a scale, the time below, names where there are several lines, and the values
-// at the place that the pointer is at.
+// Line charts of past values in SVG, with a scale, a time axis, a legend for several lines, and the values at the pointer.
 
 const NAMESPACE = "http://www.w3.org/2000/svg";
 const POINTS_MAX = 400;
 const WIDTH = 240;
 const HEIGHT = 60;
 
-/** The values of a figure with their times in milliseconds, the oldest first. A value may be NaN: nothing is known then. */
+/** The values of a metric with their times in milliseconds, oldest first. NaN stands for an unknown value. */
 export class Series {
   constructor(times = [], values = []) {
     this.times = times;
@@ -19,7 +18,7 @@ export class Series {
   }
 }
 
-/** Where the pointer is: the name of a chart, and the place in it from 0 to 1. */
+/** The position of the pointer: the name of a chart, and the fraction of its width from 0 to 1. */
 let pointed = null;
 let redraw = () => {};
 
@@ -37,7 +36,7 @@ function point(event) {
   }
 }
 
-/** Calls `draw` when another value is pointed at. */
+/** Calls `draw` whenever the pointer moves within a chart or leaves it. */
 export function whenPointed(draw) {
   redraw = draw;
   document.addEventListener("pointermove", point);
@@ -57,14 +56,14 @@ function html(tag, className, text) {
   return element;
 }
 
-/** The next of 1, 2, 5, 10, 20, … that is as large: a scale that does not change with each value. */
+/** Rounds up to a number such as 1, 2, 5, 10, 20, …, so that the scale does not change with each value. */
 function ceiling(value, base) {
   const unit = base ** Math.floor(Math.log(value) / Math.log(base));
   const steps = base === 10 ? [1, 2, 5, 10] : [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
   return unit * steps.find((step) => unit * step >= value);
 }
 
-/** `40 s ago`, `25 min ago`, `now`. */
+/** Formats an age: `40 s ago`, `25 min ago`, `now`. */
 function ago(milliseconds) {
   const seconds = Math.round(milliseconds / 1000);
   if (seconds < 1) {
@@ -74,8 +73,9 @@ function ago(milliseconds) {
 }
 
 /**
- * Draws lines on one scale, from zero to `top`, or to a round number above the largest value. A line is `[name, series]`;
- * `format` writes a value; `range` is the time in milliseconds from the left edge to the right one, which is `now`.
+ * Draws lines on one scale, from zero to `top` or to a round number not below the largest value. A line is
+ * `[name, series]`; `format` formats a value; `range` is the time in milliseconds from the left edge to the right edge,
+ * which is `now`.
  */
 export function chart(name, label, lines, { format, range, now, top, base = 10 }) {
   const from = now - range;
@@ -120,7 +120,7 @@ export function chart(name, label, lines, { format, range, now, top, base = 10 }
   return whole;
 }
 
-/** The point whose time is nearest. */
+/** Returns the point whose time is nearest. */
 function nearest(points, at) {
   return points.reduce((best, point) => (best && Math.abs(best[0] - at) <= Math.abs(point[0] - at) ? best : point), null);
 }

@@ -1,4 +1,4 @@
-// The clients that are connected.
+// The connected clients.
 
 import { permitted, run } from "./api.js";
 import { answered, dialog, el, renew, table, tell, tile } from "./dom.js";
@@ -30,7 +30,7 @@ function frame(main) {
   };
   const input = el("input", { type: "search", autocomplete: "off", oninput: search });
   input.value = filter;
-  // One listener for all buttons: a button may be another client's when the list has changed.
+  // One listener for all buttons: an update of the list can reuse a button for another client.
   const kill = ({ target }) => target.dataset.client && confirmKill(main, target.dataset);
   const place = el("div", { id: "clients-list", onclick: kill });
   main.replaceChildren(tile("Clients", {},

@@ -1,4 +1,4 @@
-// The configuration: every parameter with its value, what it is without being set, and what it means.
+// The configuration: every parameter with its value, its default and its description.
 
 import { configuration, permitted, run } from "./api.js";
 import { answered, button, dialog, el, tell, tile } from "./dom.js";
@@ -71,7 +71,7 @@ function item(parameter, maySet, again) {
     el("div", { class: "actions" }, change));
 }
 
-/** A value as CONFIG GET shows it, and what many bytes are. */
+/** Shows a value as CONFIG GET returns it; memory sizes from 1 KiB also with a unit. */
 function shownValue({ shape }, value) {
   if (value === "") {
     return el("span", { class: "faint" }, "empty");

@@ -1,19 +1,19 @@
-// A console: commands that the user types, run with the user's rights, one at a time. Nothing of it is kept anywhere.
+// A console that runs typed commands one at a time, with the user's rights. It stores nothing beyond this page.
 
 import { ask, permitted, userName, word } from "./api.js";
 import { Bytes, fromBytes } from "./bytes.js";
 import { dialog, el, tile } from "./dom.js";
 import { things } from "./format.js";
 
-/** Commands with their replies that stay shown, and lines that can be called back. */
+/** The number of commands that stay visible with their replies, and of lines in the history. */
 const SHOWN_MAX = 100;
 const LINES_MAX = 200;
 
-/** Of one reply: its lines, and the letters of one of them. */
+/** Limits of a displayed reply: its lines, and the length of a line. */
 const REPLY_LINES_MAX = 1000;
 const LINE_MAX = 4096;
 
-/** Commands of a transaction that is being typed; the server takes 512 in one request. */
+/** The limit of queued commands of a transaction; the server accepts 512 per request. */
 const QUEUE_MAX = 500;
 
 const KEEPS_OPEN = "needs a permanent connection, and each command has a separate one here: use ember-cli";
@@ -26,7 +26,7 @@ const ONE_MORE_QUESTION = {
   shutdown: "This stops the server. It cannot be started again from here.",
 };
 
-/** What was typed; the place in it while it is called back; the database; the transaction that is being typed. */
+/** The user, typed lines, position in this history, selected database, queued transaction, and running request. */
 const state = { user: null, lines: [], at: 0, database: 0, queue: null, running: null };
 const transcript = el("div", { id: "transcript", class: "bytes", role: "log", tabindex: "0", "aria-label": "Replies" });
 
@@ -34,14 +34,14 @@ export const view = {
   title: "Console",
   async show(main) {
     if (state.user !== userName()) {
-      // What one user has seen is not for the next.
+      // The next user must not see the replies to the previous one.
       Object.assign(state, { user: userName(), lines: [], at: 0, database: 0, queue: null });
       transcript.replaceChildren();
     }
     if (main.querySelector("#console")) {
       return;
     }
-    // Asks for a password, if one is needed.
+    // Opens the login dialog if the server requires a password.
     await permitted([["PING"]]);
     const input = el("input", { id: "line", "aria-label": "Command", autocapitalize: "off", autocomplete: "off",
       spellcheck: "false", placeholder: "a command, for example GET key" });
@@ -70,7 +70,7 @@ function promptText() {
   return `ember${state.database > 0 ? `[${state.database}]` : ""}${state.queue ? "(TX)" : ""}>`;
 }
 
-/** Up and down call back what was typed. */
+/** Up and Down move through the typed lines. */
 function recall(event, input) {
   const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
   if (!step || state.at + step < 0 || state.at + step > state.lines.length) {
@@ -122,7 +122,7 @@ async function submit(input) {
   }
 }
 
-/** Asks once more before something that cannot be undone. */
+/** Asks for confirmation of a command that cannot be undone. */
 function confirm(line, text) {
   return new Promise((resolve) => {
     const box = dialog("Run it?", [], "Run it", () => resolve(true),
@@ -135,7 +135,7 @@ function nameOf(words) {
   return words[0].text.toLowerCase();
 }
 
-/** Runs a command, or keeps it for the transaction; the replies as `{text, isError}`. */
+/** Runs a command, or queues it for the transaction. Returns the replies as `{text, isError}`. */
 async function execute(words) {
   const name = nameOf(words);
   const both = words.length > 1 ? `${name} ${words[1].text.toLowerCase()}` : name;
@@ -150,7 +150,7 @@ async function execute(words) {
     const commands = [["MULTI"], ...state.queue, ["EXEC"]];
     state.queue = null;
     const replies = await send(commands);
-    // What was refused is told in its place, and EXEC then says that nothing was run.
+    // Errors of queued commands are shown first; the reply of EXEC is then that nothing was run.
     return [...replies.slice(1, -1).filter((reply) => reply?.error !== undefined), replies.at(-1)].map(shown);
   }
   if (name === "multi" && words.length === 1) {
@@ -191,19 +191,19 @@ function shown(reply) {
   return { text: format(reply), isError: reply?.error !== undefined };
 }
 
-/** A reply as ember-cli writes it, as far as there is room. */
+/** Formats a reply as ember-cli does, up to the limits of lines and of their length. */
 export function format(reply) {
   const lines = [];
   let missing = 0;
   const add = (line) => {
     if (lines.length < REPLY_LINES_MAX) {
-      lines.push(line.length > LINE_MAX ? `${line.slice(0, LINE_MAX)}… (${things(line.length, "letter")} in all)` : line);
+      lines.push(line.length > LINE_MAX ? `${line.slice(0, LINE_MAX)}… (${things(line.length, "character")} in all)` : line);
     } else {
       missing += 1;
     }
   };
   if (reply?.text?.includes("\n")) {
-    // Texts such as that of INFO are meant to be read.
+    // Texts with several lines, such as INFO, are shown unquoted.
     Bytes.of(reply.text.replaceAll("\r\n", "\n")).lines.split("\n").forEach(add);
   } else {
     write(reply, "", "", add);
@@ -212,7 +212,7 @@ export function format(reply) {
     : lines.join("\n");
 }
 
-/** Writes a reply: `first` is before its first line, `rest` before the others. */
+/** Writes a reply with the prefix `first` on its first line and `rest` on the others. */
 function write(reply, first, rest, add) {
   const kind = ["set", "map"].find((name) => !Array.isArray(reply) && reply?.[name]) ?? "array";
   const list = kind === "array" ? reply : reply[kind];
@@ -260,7 +260,7 @@ function single(reply) {
 
 const ESCAPES = { n: 10, r: 13, t: 9, b: 8, a: 7 };
 
-/** The words of a line: separated by spaces, in double quotes with escapes, or in single quotes. */
+/** Splits a line into arguments: separated by spaces, in double quotes with escapes, or in single quotes. */
 export function split(line) {
   const encoder = new TextEncoder();
   const words = [];

@@ -1,8 +1,8 @@
-// Elements of the page. Text is only ever set as text.
+// Elements of the page. Text is never parsed as HTML.
 
 import { ReplyError } from "./api.js";
 
-/** Makes an element. `properties` are attributes; `on…` are listeners; true and false set and leave out. */
+/** Creates an element. `properties` are attributes; true adds an empty one, false omits it; `on…` are listeners. */
 export function el(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -19,8 +19,8 @@ export function el(tag, properties = {}, ...children) {
 }
 
 /**
- * Makes the children of an element what `children` are. What is alike stays in place and keeps focus, selection and scroll
- * position; so it is for elements without listeners of their own.
+ * Updates the children of an element to equal `children`. Nodes of the same kind are updated in place, so they keep focus,
+ * selection and scroll position, and also their listeners: `children` must have no listeners.
  */
 export function renew(element, ...children) {
   const old = [...element.childNodes];
@@ -46,11 +46,11 @@ function patch(old, fresh) {
   }
 }
 
-/** A button that does something that may fail: it does nothing else meanwhile, and what goes wrong is told. */
+/** Creates a button whose action may fail: it ignores clicks while the action runs, and shows the error. */
 export function button(label, act, properties = {}) {
   const element = el("button", { type: "button", ...properties }, label);
   element.addEventListener("click", async () => {
-    // One that were disabled would lose the focus.
+    // A disabled button would lose the focus.
     if (element.hasAttribute("aria-busy")) {
       return;
     }
@@ -66,12 +66,12 @@ export function button(label, act, properties = {}) {
   return element;
 }
 
-/** How long what is said stays: it may be in the way. */
+/** How long a message is shown: it may cover content. */
 const TOLD_MS = 8000;
 
 let forgetting = 0;
 
-/** Says something to everybody, those who cannot see it included. */
+/** Shows a message in the status line, which screen readers announce. */
 export function tell(text) {
   const status = document.querySelector("#status");
   status.textContent = text;
@@ -79,7 +79,7 @@ export function tell(text) {
   forgetting = setTimeout(() => (status.textContent = ""), TOLD_MS);
 }
 
-/** A table. A column is `[heading]` or `[heading, "number"]`; a cell is text or an element; `none` is said without rows. */
+/** Creates a table. A column is `[heading]` or `[heading, "number"]`; a cell is text or an element; `none` replaces rows. */
 export function table(caption, columns, rows, none = "nothing") {
   const head = el("tr", {}, columns.map(([name, kind]) => el("th", { scope: "col", class: kind }, name)));
   const line = (row) =>
@@ -88,35 +88,35 @@ export function table(caption, columns, rows, none = "nothing") {
     ? rows.map(line)
     : el("tr", {}, el("td", { colspan: String(columns.length), class: "faint" }, none));
   const whole = el("table", {}, el("caption", {}, caption), el("thead", {}, head), el("tbody", {}, body));
-  // What is wider than the window can be moved with the keyboard too.
+  // The keyboard can scroll tables that are wider than the window.
   return el("div", { class: "scroll", role: "region", "aria-label": caption, tabindex: "0" }, whole);
 }
 
-/** Names and values. */
+/** Creates a list of names and values. */
 export function facts(pairs) {
   const known = pairs.filter(([, value]) => value !== undefined && value !== null);
   return el("dl", { class: "facts" }, known.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
 }
 
-/** A part of the page with a heading. */
+/** Creates a section with a heading. */
 export function tile(title, properties, ...children) {
   const extra = properties.class ? ` ${properties.class}` : "";
   return el("section", { ...properties, class: `tile${extra}`, "aria-label": title }, el("h3", {}, title), ...children);
 }
 
-/** Bytes in their own type. */
+/** Creates an element that shows bytes in their own font. */
 export function bytesOf(value) {
   return el("div", { class: "bytes" }, value.line);
 }
 
-/** What cannot be shown, and why. */
+/** Creates an element with the error reply of a denied request. */
 export function refused(error) {
   const hint = error.message.startsWith("NOPERM")
     ? el("div", { class: "faint" }, "Another user may see it: use Log in, or Change user, at the top.") : null;
   return el("div", { class: "refusal" }, el("div", { class: "refused" }, error.message), hint);
 }
 
-/** What a view asks the server for; if the server refuses it, nothing, and `place` says why, in a tile if it has a title. */
+/** Returns the result of `question`. After an error reply, shows it in `place`, in a tile if there is a title. */
 export async function answered(place, title, question) {
   try {
     return await question();
@@ -130,8 +130,9 @@ export async function answered(place, title, question) {
 }
 
 /**
- * Asks in a dialog. A field is `{name, label, value, kind}` with the kind "text", "lines" or a list of choices; without
- * fields it asks yes or no. `act` gets the values by name; the dialog closes when it succeeds, and says why if not.
+ * Opens a dialog. A field is `{name, label, value, kind}` with the kind "text", "password", "lines" or a list of choices;
+ * without fields the dialog asks for a confirmation. `act` receives the values by name. The dialog closes when `act`
+ * succeeds, and shows its error otherwise.
  */
 export function dialog(title, fields, verb, act, properties = {}) {
   const reason = el("p", { class: "refused", role: "alert" });
@@ -158,9 +159,9 @@ export function dialog(title, fields, verb, act, properties = {}) {
   cancel.addEventListener("click", () => box.close());
   box.addEventListener("close", () => {
     box.remove();
-    // What was asked about may be gone with its button.
+    // The action may have removed the button that opened the dialog.
     const place = before?.isConnected && before !== document.body ? before : document.querySelector("#key h2, #main");
-    // Chromium has given it the focus back, but does not let a field be typed into before it is focused anew.
+    // Chromium has restored the focus, but a field accepts input only after it is focused again.
     place?.blur();
     place?.focus();
   });

@@ -1,4 +1,4 @@
-// The elements of lists, hashes, sets, sorted sets, streams and vector sets: a page of them, and what the user may change.
+// The elements of lists, hashes, sets, sorted sets, streams and vector sets, in pages, with the permitted changes.
 
 import { permitted, run, runAll, transaction, unless } from "./api.js";
 import { Bytes, typed } from "./bytes.js";
@@ -8,14 +8,15 @@ import { shownValue } from "./json.js";
 
 const PAGE = 100;
 
-/** How many of the elements nearest to one are shown. */
+/** The number of nearest elements that are shown. */
 const NEAREST = 10;
 
 /**
- * A kind of value. `length` is the command that counts; `page(key, from)` is the command of a page and `read` makes
- * `{items, next}` of its reply, without `next` at the end. `cells(item)` are an item's columns. `check` is answered by the
- * value of an item, as long as that is where it was. `set`, `remove` and `add` are what may be done; each has `fields` that
- * are asked for, and `command` or `steps`, which are a transaction. `look` is a button that shows more of an item.
+ * The operations of each type. `length` is the command that counts elements; `page(key, from)` is the command that reads a
+ * page, and `read` converts its reply to `{items, next}`, without `next` on the last page. `cells(item)` are an item's
+ * columns. `check` is the command that returns the value of an item if it has not moved. `set`, `remove` and `add` are
+ * changes; each has `fields` for its dialog, and `command`, or `steps`, which run as a transaction. `look` is a button
+ * that shows more about an item.
  */
 const KINDS = {
   list: {
@@ -34,7 +35,7 @@ const KINDS = {
       command: (key, { index }, { value }) => ["LSET", key, index, typed(value)],
     },
     remove: {
-      // An element is removed by its value only: it gets one that no other has.
+      // LREM removes by value, so the element first receives a unique one.
       steps: (key, { index }) => {
         const mark = `removed-${crypto.getRandomValues(new BigUint64Array(2)).join("-")}`;
         return [["LSET", key, index, mark], ["LREM", key, 1, mark]];
@@ -144,12 +145,12 @@ const KINDS = {
   },
 };
 
-/** Where a range by name begins that has what is behind a name. */
+/** Returns the start of the range of names after `name`, without it. */
 function behind(name) {
   return name.isText ? `(${name.text}` : new Bytes({ base64: btoa(`(${atob(name.json.base64)}`) });
 }
 
-/** The index of a vector set. */
+/** Shows the index of a vector set. */
 async function indexOf(key, database) {
   const info = unless((await runAll([["VECTOR.INFO", key]], database))[0]);
   const text = (name) => info.get(name).text;
@@ -168,11 +169,11 @@ async function indexOf(key, database) {
   ].map(([name, value]) => [name, String(value)]));
 }
 
-/** Shows the elements that are nearest to one, in a place. */
+/** Shows the nearest neighbors of an element in `place`. */
 async function nearest(place, { name }, { key, database }) {
   const search = ["VSIM", key, "ELE", name, "COUNT", NEAREST + 1, "WITHSCORES"];
   const found = unless((await runAll([search], database))[0]);
-  // Names in a map are lines already.
+  // Keys of a Map are converted to lines already.
   const others = [...found].filter(([other]) => other !== name.line).slice(0, NEAREST);
   const rows = others.map(([other, score]) => [el("div", { class: "bytes" }, other), Number(score).toFixed(4)]);
   const columns = [["element"], ["score", "number"]];
@@ -180,7 +181,7 @@ async function nearest(place, { name }, { key, database }) {
   place.querySelector("[role=region]").focus();
 }
 
-/** Reads the pairs of a SCAN's reply. */
+/** Returns a function that reads the pairs of a reply of HSCAN. */
 function scanned(make) {
   return ([next, flat]) => ({
     items: Array.from({ length: flat.length / 2 }, (_, at) => make(flat[2 * at], flat[2 * at + 1])),
@@ -193,7 +194,7 @@ function pairs(fields) {
   return Array.from({ length: fields.length / 2 }, pair).join("\n");
 }
 
-/** Shows the elements of a key, a page of them first. `again` shows the key anew, after a change. */
+/** Shows the first page of the elements of a key. `again` refreshes the key after a change. */
 export async function elementsOf(type, content, shown, again) {
   const kind = KINDS[type];
   if (!kind) {
@@ -237,7 +238,7 @@ export async function elementsOf(type, content, shown, again) {
   content.replaceChildren(...head, list, foot, more, ...(type === "stream" ? [await groups(key, database)] : []));
 }
 
-/** What the user may do with elements of the key. */
+/** Returns the changes to elements of the key that the user may make. */
 async function rights(kind, key) {
   const sample = { index: 0, value: Bytes.of(""), name: Bytes.of(""), id: "0-1" };
   const answers = { value: "", name: "", score: "0", end: "the end" };
@@ -254,7 +255,7 @@ function callsOf(act, key, item, answers) {
 }
 
 function itemActions(kind, may, item, shown, again, more) {
-  // The time left is not part of what an item is.
+  // The label of an item does not contain its time to live.
   const cells = kind.cells({ ...item, left: undefined }).map((cell) => cell.textContent ?? cell);
   const about = cells.join(" ").trim().slice(0, 60);
   const edit = may.set
@@ -270,7 +271,7 @@ function itemActions(kind, may, item, shown, again, more) {
   return el("span", {}, look, " ", edit, " ", remove);
 }
 
-/** Throws if an item is not where it was. */
+/** Throws an error if an item has moved or changed. */
 async function checkPlace(kind, item, { key, database }) {
   if (kind.check) {
     const value = await run(kind.check(key, item), database);
@@ -298,14 +299,14 @@ function confirmRemove(kind, item, about, shown, again) {
   dialog("Delete this element?", [], "Delete it", async () => {
     await checkPlace(kind, item, shown);
     await (act.steps ? transaction(act.steps(key, item), database) : run(act.command(key, item), database));
-    // Without elements there is no key, unless it is a stream.
+    // The key is deleted with its last element, except for streams.
     const [exists] = await runAll([["EXISTS", key]], database);
     await (exists === 0 ? changed(key) : again());
     tell("The element was deleted.");
   }, { class: "danger", text: el("p", { class: "bytes" }, about) });
 }
 
-/** The consumer groups of a stream. */
+/** Shows the consumer groups of a stream. */
 async function groups(key, database) {
   const [found] = await runAll([["XINFO", "GROUPS", key]], database);
   if (!Array.isArray(found) || found.length === 0) {

@@ -1,9 +1,9 @@
-// Figures as people read them.
+// Formatting of numbers, sizes and times.
 
 const small = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
-/** A number of things: 1,234 or 1.2 M. */
+/** Formats a count: 1,234 or 1.2 M. */
 export function count(number) {
   for (const [size, name] of [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e5, "k"]]) {
     if (number >= size) {
@@ -13,7 +13,7 @@ export function count(number) {
   return number < 10 && !Number.isInteger(number) ? small.format(number) : whole.format(number);
 }
 
-/** Bytes. */
+/** Formats a number of bytes. */
 export function size(bytes) {
   for (const [unit, name] of [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]]) {
     if (bytes >= unit) {
@@ -23,12 +23,12 @@ export function size(bytes) {
   return `${whole.format(bytes)} B`;
 }
 
-/** A share of one. */
+/** Formats a fraction as a percentage. */
 export function percent(share) {
   return Number.isFinite(share) ? `${small.format(share * 100)} %` : "–";
 }
 
-/** Microseconds. */
+/** Formats a number of microseconds. */
 export function micros(time) {
   if (!Number.isFinite(time)) {
     return "–";
@@ -39,7 +39,7 @@ export function micros(time) {
   return time >= 1e3 ? `${small.format(time / 1e3)} ms` : `${small.format(time)} µs`;
 }
 
-/** Seconds, as the two largest units. */
+/** Formats a number of seconds with its two largest units. */
 export function span(seconds) {
   const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
   const parts = [];
@@ -54,12 +54,12 @@ export function span(seconds) {
   return parts.slice(0, 2).join(" ");
 }
 
-/** A moment of Unix time in seconds. */
+/** Formats a Unix time in seconds. */
 export function moment(seconds) {
   return new Date(seconds * 1000).toLocaleString("en", { dateStyle: "medium", timeStyle: "medium" });
 }
 
-/** So many things: `1 key`, `2 keys`. */
+/** Formats a count with its noun: `1 key`, `2 keys`. */
 export function things(number, one, many = `${one}s`) {
   return `${count(number)} ${number === 1 ? one : many}`;
 }

@@ -1,4 +1,4 @@
-// Hot keys, which are used most, and big keys, which take the most memory.
+// Hot keys, which are used most, and big keys, which use the most memory.
 
 import { ReplyError, permitted, run, runAll } from "./api.js";
 import { Bytes } from "./bytes.js";
@@ -10,10 +10,10 @@ const PERIOD_MS = 3000;
 const HOT_MAX = 20;
 const BIG_MAX = 25;
 
-/** Keys that one request looks at. */
+/** The number of keys per request. */
 const KEYS_AT_A_TIME = 200;
 
-/** The search for big keys: null before the first. */
+/** The current or last search for big keys; null before the first. */
 let search = null;
 
 export const view = {
@@ -24,9 +24,9 @@ export const view = {
       const list = el("div", { id: "big-list" });
       const input = el("input", { type: "number", min: "0", value: "0", name: "database" });
       const start = button("Look for big keys", () => lookForBig(Number(input.value) || 0));
-      // It stays where the focus may be, when there is nothing to be stopped, too.
+      // The button remains without a running search, because it may have the focus.
       const stop = button("Stop", () => search && (search.isOver = true), { id: "stop-big" });
-      // One listener for all keys: a button may be another key's when the list has changed.
+      // One listener for all keys: an update of the list can reuse a button for another key.
       const open = ({ target }) => {
         const chosen = target.closest("[data-key]");
         if (chosen) {
@@ -75,7 +75,7 @@ function keyButton(key, database) {
   return el("button", { type: "button", ...about }, bytesOf(key));
 }
 
-/** Goes through all keys of a database, and keeps the biggest. */
+/** Scans all keys of a database and keeps the biggest. */
 async function lookForBig(database) {
   if (search) {
     search.isOver = true;

@@ -1,24 +1,24 @@
-// Values that are JSON, shown as a tree whose parts fold. Numbers and the order of members stay as they were written.
+// JSON values, shown as a collapsible tree. Numbers and the order of members are preserved.
 
 import { Bytes, visible } from "./bytes.js";
 import { bytesOf, el } from "./dom.js";
 import { things } from "./format.js";
 
-/** Parts down to this depth, with at most so many members, are open at first. */
+/** Objects and arrays up to this depth and this number of members are initially expanded. */
 const OPEN_DEPTH = 3;
 const OPEN_MEMBERS = 50;
 
-/** Members that are shown at once. */
+/** The number of members that are shown at a time. */
 const MEMBERS_AT_A_TIME = 200;
 
-/** Letters of a value that are shown beside its tree, in a table. */
+/** The length of the summary of a collapsed value in a table, in characters. */
 const SUMMARY_MAX = 80;
 
 const TOKENS = /"(?:[^"\\]|\\.)*"|[[\]{}:]|[^\s"[\]{},:]+/g;
 
 /**
- * The value of a text that is an object or an array of JSON, or null. A part is `{members}` with `{name, value}` each, in
- * `[]` or `{}`, or `{text}`, which is what is written there.
+ * Parses a text that is a JSON object or array; returns null for other texts. An object or array is `{members, ends}` with
+ * `{name, value}` for each member and the brackets `[]` or `{}`; any other value is `{text}`, its source text.
  */
 export function parse(text) {
   if (!/^\s*[[{]/.test(text)) {
@@ -29,7 +29,7 @@ export function parse(text) {
   } catch {
     return null;
   }
-  // It is well formed: only its structure is to be found.
+  // The text is valid JSON, so tokens are enough to find its structure.
   const root = { members: [] };
   const open = [root];
   let name;
@@ -55,12 +55,12 @@ export function parse(text) {
   return root.members[0].value;
 }
 
-/** Shows a value that `parse` has made. */
+/** Shows a value returned by `parse`. */
 export function tree(value) {
   return el("div", { class: "json" }, part({ value }, 0));
 }
 
-/** A value in a table: with its tree to be unfolded, if it is JSON. */
+/** Shows a value in a table; JSON values with a collapsed tree. */
 export function shownValue(bytes) {
   const value = bytes instanceof Bytes && bytes.isText ? parse(bytes.text) : null;
   if (!value) {
@@ -87,7 +87,7 @@ function part({ name, value }, depth) {
   return folding(summary, isOpen || depth === 0, () => [shown(members, 0, depth + 1)]);
 }
 
-/** Members from a place on; those behind them are shown when they are asked for. */
+/** Shows members from an index, with a button for the following ones. */
 function shown(members, from, depth) {
   const end = from + MEMBERS_AT_A_TIME;
   const list = el("div", {}, members.slice(from, end).map((member) => part(member, depth)));
@@ -99,7 +99,7 @@ function shown(members, from, depth) {
   return list;
 }
 
-/** Something that folds; what is in it is made when it is opened. */
+/** Creates a collapsible element, whose content is created when it is expanded. */
 function folding(summary, isOpen, make) {
   const inner = el("div", { class: "inner" }, isOpen ? make() : []);
   const whole = el("details", { open: isOpen }, summary, inner);

@@ -1,4 +1,4 @@
-// The browser of keys: a list by pattern, and what is behind one of them.
+// The key browser: the keys that match a pattern, and the value of one of them.
 
 import { ReplyError, permittedWithOtherKeys, run, runAll } from "./api.js";
 import { Bytes, typed } from "./bytes.js";
@@ -8,19 +8,19 @@ import { showKey } from "./value.js";
 
 const TYPES = ["string", "list", "hash", "set", "zset", "stream", "vectorset"];
 
-/** Keys that are to be found at once, and the rounds of SCAN that look for them: at any key, or for some among many. */
+/** The number of keys that More adds, the most SCAN calls for them, and the COUNT of a call without and with a filter. */
 const WANTED = 100;
 const ROUNDS_MAX = 20;
 const COUNT_ANY = 100;
 const COUNT_SOME = 1000;
 
-/** Keys whose names go on alike behind a colon are a group; deeper than this names are shown as they are. */
+/** Keys with a common prefix that ends with a colon are a group; names are not split beyond this depth. */
 const SEPARATOR = ":";
 const DEPTH_MAX = 8;
-/** Groups of no more keys are open at first. */
+/** Groups up to this number of keys are initially expanded. */
 const OPEN_MAX = 20;
 
-/** The orders of keys in a group: by what is shown. */
+/** The sort orders of keys in a group. */
 const ORDERS = {
   name: (left, right) => (left.key.line < right.key.line ? -1 : 1),
   TTL: (left, right) => (left.ttl ?? Infinity) - (right.ttl ?? Infinity),
@@ -28,8 +28,8 @@ const ORDERS = {
 };
 
 /**
- * What is looked for, and what was found so far, of how many keys; how it is sorted, and which groups were opened (or
- * closed) by hand; the types of which the user may make keys.
+ * The search and the keys found so far, the number of keys in the database, the sort order, the groups that the user has
+ * expanded or collapsed, and the types of keys that the user may create.
  */
 const state = { database: 0, pattern: "*", type: "", cursor: "0", found: [], total: null, isBegun: false, shown: null,
   order: "name", open: new Map(), makes: [] };
@@ -38,7 +38,7 @@ export const view = {
   title: "Keys",
   async show(main) {
     if (main.querySelector("#browser")) {
-      // The list is only asked for again if there was no answer.
+      // The search is repeated only if it has received no reply.
       await (state.isBegun ? null : search());
       return;
     }
@@ -54,7 +54,7 @@ export const view = {
   },
 };
 
-/** Shows a key of whatever database, from any view. */
+/** Shows a key of a database; callable from any view. */
 export function openKey(key, database) {
   Object.assign(state, { database, shown: key });
   if (location.hash === "#keys") {
@@ -88,7 +88,7 @@ function searchForm() {
   return form;
 }
 
-/** Begins anew. */
+/** Starts a new search. */
 async function search() {
   Object.assign(state, { cursor: "0", found: [], isBegun: false });
   const [total] = await runAll([["DBSIZE"]], state.database);
@@ -105,7 +105,7 @@ async function more() {
       const count = pattern === "*" && !type ? COUNT_ANY : COUNT_SOME;
       const [next, keys] = await run(["SCAN", cursor, "MATCH", pattern, "COUNT", count, ...filter], database);
       Object.assign(state, { cursor: next.text, isBegun: true });
-      // SCAN may tell a key twice.
+      // SCAN may return a key twice.
       const known = new Set(state.found.map(({ key }) => JSON.stringify(key.json)));
       const fresh = keys.filter((key) => !known.has(JSON.stringify(key.json)));
       await addWithTypes(fresh);
@@ -125,7 +125,7 @@ async function more() {
 
 async function moreByHand() {
   await more();
-  // The button is another one now.
+  // The list has been redrawn with a new button.
   document.querySelector("#more")?.focus();
 }
 
@@ -137,7 +137,7 @@ async function addWithTypes(keys) {
     const replies = await runAll(asked, state.database);
     some.forEach((key, index) => {
       const [type, left, bytes] = replies.slice(3 * index, 3 * index + 3);
-      // A key that is gone meanwhile has the type none.
+      // A key that has been deleted since has the type none.
       if (type !== "none") {
         const ttl = known(left) >= 0 ? left : undefined;
         state.found.push({ key, type: known(type) ?? "?", ttl, bytes: known(bytes) });
@@ -162,7 +162,7 @@ function drawList(error) {
   list.replaceChildren(...[el("h3", {}, "List of keys"), summary, head, keys, rest].filter(Boolean));
 }
 
-/** How many keys there are, or why none are. */
+/** Describes the number of found keys, or the reason why there are none. */
 function summaryOf(isWhole) {
   const { found, pattern, type, database, total } = state;
   if (!isWhole) {
@@ -177,7 +177,7 @@ function summaryOf(isWhole) {
   return `Database ${database} has no keys.${state.makes.length > 0 ? " New key creates one." : ""}`;
 }
 
-/** The heads of the columns: they sort. */
+/** Creates the column headings, which select the sort order. */
 function orders() {
   const head = (name) => button(name, () => {
     state.order = name;
@@ -188,7 +188,7 @@ function orders() {
     Object.keys(ORDERS).map(head));
 }
 
-/** Keys with a common begin, as items of a list: groups first, then those that are alone. */
+/** Creates the list items of keys with a common prefix: groups first, then single keys. */
 function itemsOf(keys, begin, depth) {
   const groups = new Map();
   for (const found of keys) {
@@ -205,7 +205,7 @@ function itemsOf(keys, begin, depth) {
   ];
 }
 
-/** A group: what is in it is made when it is opened. One that is all there is begins open. */
+/** Creates a group, whose items are created when it is expanded. An only group is initially expanded. */
 function group(name, begin, members, depth, isAll) {
   const isSmall = members.length <= OPEN_MAX || state.found.length <= OPEN_MAX;
   const isOpen = state.open.get(name) ?? (isAll || isSmall);
@@ -241,7 +241,7 @@ async function show(key) {
       return;
     }
     tell(`${key.line} is shown.`);
-    // In a narrow window it is below the list.
+    // In a narrow window the key is below the list.
     if (place().getBoundingClientRect().top > window.innerHeight) {
       place().querySelector("h2").focus();
     }
@@ -250,7 +250,7 @@ async function show(key) {
   }
 }
 
-/** A key was removed, renamed (`to` is its new name) or made. */
+/** Updates the list after a key was deleted, renamed (`to` is its new name) or created. */
 async function keyChanged(key, to) {
   state.found = state.found.filter((found) => !found.key.equals(key));
   state.shown = to ?? null;
@@ -272,7 +272,7 @@ const FIRST = {
   stream: (key, { name, value }) => ["XADD", key, "*", typed(name), typed(value)],
 };
 
-/** The types of which the user may make keys, under some name. */
+/** Returns the types of keys that the user may create under at least some name. */
 async function makes() {
   const types = Object.keys(FIRST);
   const calls = types.map((type) => FIRST[type](Bytes.of(""), { name: "", score: "0", value: "" }));
@@ -292,7 +292,7 @@ function newKey() {
   dialog("New key", fields, "Create it", async (values) => {
     const key = typed(values.key);
     const { database } = state;
-    // In one step, so that nothing is added to a key that is there.
+    // Prevents that an element is added to an existing key.
     const [exists] = await runAll([["EXISTS", key]], database);
     if (exists === 1) {
       throw new Error("A key with this name already exists.");

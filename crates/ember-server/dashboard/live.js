@@ -1,15 +1,15 @@
-// A key that is shown as it changes: the server tells of each change, as long as somebody looks.
+// Live display of a key: the server sends an event for each change while the key is shown.
 
 import { events } from "./api.js";
 import { button, tell } from "./dom.js";
 
-/** After this time a stream that was lost is asked for again. */
+/** The delay before a lost event stream is requested again. */
 const AGAIN_MS = 1000;
 
-/** What is followed: a key of a database, what shows it again, and what ends it. */
+/** The followed key: its name and database, the function that refreshes it, and the controller that ends its stream. */
 let followed = null;
 
-/** Ends the following of any other key than this one. */
+/** Stops following unless the followed key is this one. */
 export function followOnly(key, database) {
   if (followed && !(followed.database === database && followed.key.equals(key))) {
     stop();
@@ -22,8 +22,9 @@ function stop() {
 }
 
 /**
- * A button that has `again` called whenever the key has changed, until it is clicked at once more. `place` is where the key
- * is shown: what was typed there is not thrown away, so `again` is given what tells, when all has come, whether to keep it.
+ * Creates a button that starts and stops live updates: while they are on, `again` is called after each change of the key.
+ * `place` is the element that shows the key. To preserve unsaved input there, `again` receives a function that returns,
+ * once the new data have arrived, whether to keep the current content.
  */
 export function liveButton(place, key, database, again) {
   const isLive = () => followed !== null;
@@ -48,7 +49,7 @@ async function follow(place, mine) {
   const isWanted = () => followed === mine && place.isConnected;
   while (isWanted()) {
     try {
-      // The first one comes when the server begins to look: what changed before that is not missed.
+      // The server sends the first event when it starts to watch the key, so no earlier change is missed.
       for await (const _ of events("live", { database, commands: [["PEXPIRETIME", key]] }, signal)) {
         if (!isWanted()) {
           break;

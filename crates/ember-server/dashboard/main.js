@@ -1,4 +1,4 @@
-// The page: which view is shown, when it looks at the server again, and who the user is.
+// The page: selection and refresh of views, and login.
 
 import { Unauthorised, logIn, userName } from "./api.js";
 import { view as clients } from "./clients.js";
@@ -21,14 +21,14 @@ const login = document.querySelector("#login");
 const form = login.querySelector("form");
 
 let current = null;
-/** Where the current view is: it is made anew with each, so that what comes late for another is not shown. */
+/** The element of the current view. Each view has a new one, so late replies to a previous view are not shown. */
 let place = null;
 let timer = 0;
 let isPaused = false;
 /** When the server stopped answering. */
 let lostAt = null;
 
-/** Shows a view, and again when its time has come. */
+/** Shows a view, and refreshes it after its period. */
 async function show(view) {
   clearTimeout(timer);
   let next = view.period;
@@ -48,14 +48,14 @@ async function show(view) {
     main.classList.add("stale");
     next = AGAIN_MS;
   }
-  // Another view may have been chosen meanwhile.
+  // The user may have selected another view meanwhile.
   if (next && current === view && !isPaused && !document.hidden) {
     clearTimeout(timer);
     timer = setTimeout(() => show(view), next);
   }
 }
 
-/** Shows the view that the address names. */
+/** Shows the view that the URL names. */
 function route() {
   const name = location.hash.slice(1);
   const view = VIEWS[name] ?? overview;
@@ -80,7 +80,7 @@ function showUser() {
   document.querySelector("#switch").textContent = userName() === "default" ? "Log in" : "Change user";
 }
 
-/** Asks for a name and a password. */
+/** Opens the login dialog. */
 function askWho(reason) {
   clearTimeout(timer);
   login.querySelector("#login-reason").textContent = reason;
@@ -107,7 +107,7 @@ form.addEventListener("submit", async (event) => {
 
 form.elements.cancel.addEventListener("click", () => login.close());
 
-// Whatever was asked.
+// Any request can cause this event.
 document.addEventListener("unauthorised", ({ detail }) => login.open || askWho(detail));
 
 document.querySelector("#switch").addEventListener("click", () => askWho(""));

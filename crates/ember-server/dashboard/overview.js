@@ -1,4 +1,4 @@
-// The overview: what the server does now.
+// The overview: the current activity of the server.
 
 import { history, overview } from "./api.js";
 import { Series, chart, whenPointed } from "./charts.js";
@@ -9,18 +9,19 @@ const PERIOD_MS = 1000;
 const COMMANDS_SHOWN = 12;
 const PERCENTILES = [50, 99, 99.9];
 
-/** What charts show: what this page has seen, each second; or what the server has kept, each ten seconds. */
+/** The time ranges of charts: samples of this page, one per second; or of the server, one per ten seconds. */
 const RANGES = { "2 minutes": 120_000, "1 hour": 3_600_000 };
 const PAST_PERIOD_MS = 10_000;
 
-/** The looks before, and what was seen since the page was opened. */
+/** The previous sample, the function that redraws the view, and the selected range. */
 let before = null;
 let drawn = null;
 let range = "2 minutes";
-/** The hour that the server has kept, and when it was asked for. */
+/** The last hour as sampled by the server, and the time of its request. */
 let past = {};
 let askedAt = 0;
 const names = ["operations", "hits", "memory", "clients", "keys", "received", "sent", ...PERCENTILES.map(String)];
+/** The samples since the page was opened. */
 const seen = Object.fromEntries(names.map((name) => [name, new Series()]));
 
 export const view = {
@@ -32,7 +33,7 @@ export const view = {
       return;
     }
     document.querySelector("#version").textContent = now.version;
-    // The first look has nothing to be compared with, and neither has one after CONFIG RESETSTAT.
+    // The first sample, and the first after CONFIG RESETSTAT, have no predecessor for rates.
     const all = "total_commands_processed";
     const known = before && before.now_ms < now.now_ms && number(before.info, all) <= number(now.info, all);
     note(now, known ? before : null);
@@ -45,7 +46,7 @@ export const view = {
 
 whenPointed(() => drawn && document.querySelector("#throughput") && drawn());
 
-/** What is shown; now and then with the last hour. */
+/** Returns a new sample; every ten seconds also reads the last hour. */
 async function ask() {
   const now = await overview();
   if (Date.now() - askedAt >= PAST_PERIOD_MS) {
@@ -55,7 +56,7 @@ async function ask() {
   return now;
 }
 
-/** Takes the last hour. What this page has not seen of the last minutes comes from there too. */
+/** Stores the last hour. On the first call it also fills the last two minutes. */
 function read({ at_ms: times, ...lists }, now) {
   const isFirst = Object.values(seen).every((series) => series.times.length === 0);
   for (const name of names) {
@@ -76,7 +77,7 @@ function number(info, name) {
   return Number(info[name] ?? NaN);
 }
 
-/** Which counters of INFO have what the dashboard itself does in them, and what that is called. */
+/** Counters of INFO that include requests of the dashboard, with the names of those parts. */
 const OWN = {
   total_commands_processed: "commands",
   total_connections_received: "connections",
@@ -84,12 +85,12 @@ const OWN = {
   total_net_output_bytes: "output_bytes",
 };
 
-/** A counter without what the dashboard has added to it. */
+/** Returns a counter without the part of the dashboard. */
 function others(look, name) {
   return Math.max(0, number(look.info, name) - (look.own[OWN[name]] ?? 0));
 }
 
-/** The percentile of calls counted by powers of two of microseconds: the bound that so many of them keep. */
+/** Returns a percentile of latency from counts per power of two of microseconds: the upper bound of its bucket. */
 export function percentile(counts, percent) {
   const total = counts.reduce((sum, calls) => sum + calls, 0);
   const wanted = Math.max(1, Math.ceil((total * percent) / 100));
@@ -103,7 +104,7 @@ export function percentile(counts, percent) {
   return NaN;
 }
 
-/** The calls of each command since the last look, without those of the dashboard; their time is taken to be like others'. */
+/** Returns the calls of each command since the last sample. Those of the dashboard are subtracted at the mean time. */
 function activity(now, last) {
   return Object.entries(now.commands).map(([name, total]) => {
     const base = last?.commands[name] ?? { calls: 0, seconds: 0, failed: 0, rejected: 0, latency: [] };
@@ -116,7 +117,7 @@ function activity(now, last) {
   });
 }
 
-/** The figures of now, which charts show over time. */
+/** Returns the current metrics, which charts show over time. */
 function figures(now, last) {
   const { info } = now;
   const seconds = last ? (now.now_ms - last.now_ms) / 1000 : NaN;
@@ -213,8 +214,7 @@ function draw(main, now, last) {
   ));
 }
 
-/** The choice of how much charts show. The buttons are listened to as one: they are made anew with each look. */
-/** What the disk keeps the server from, if anything; the view Persistence has the rest. */
+/** Shows operations that the disk prevents or delays, if any; the view Persistence has the details. */
 function diskTrouble(info) {
   const troubles = [
     [info.aof_last_write_status === "err", "Writes are refused: the append-only file cannot be written."],
@@ -225,6 +225,7 @@ function diskTrouble(info) {
   return el("div", { id: "disk", role: "status" }, lines);
 }
 
+/** Creates the buttons for the time range. They share one listener, because each refresh creates them again. */
 function ranges() {
   const choices = Object.keys(RANGES).map((name) =>
     el("button", { type: "button", "data-range": name, "aria-pressed": String(name === range) }, name));

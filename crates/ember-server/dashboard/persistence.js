@@ -1,5 +1,4 @@
-// Persistence: what is on the disk, what is being written now, and how it can be asked for; and which values are away from
-// memory.
+// Persistence: the files on disk, saves and rewrites in progress, buttons to start them, and demoted values.
 
 import { ReplyError, overview, permitted, run, runAll } from "./api.js";
 import { answered, el, facts, renew, tell, tile } from "./dom.js";
@@ -19,7 +18,7 @@ export const view = {
     const [maySave, mayRewrite] = await permitted([["BGSAVE"], ["BGREWRITEAOF"]]);
     const [settings] = await runAll([["CONFIG", "GET", ...SETTINGS]]);
     const setting = (name) => (settings instanceof ReplyError ? undefined : settings.get(name)?.line);
-    // One listener for the buttons: they are made anew with each look.
+    // One listener for the buttons, because each refresh creates them again.
     main.onclick ??= ({ target }) => act(main, target);
     renew(main, el("div", { class: "tiles" },
       snapshot(now.info, now.now_ms / 1000, setting, maySave), log(now.info, setting, mayRewrite), tiers(now.tiers)));
@@ -45,14 +44,14 @@ async function act(main, target) {
   }
 }
 
-/** A button, or why there is none. */
+/** Creates a button, or the reason why there is none. */
 function starter(id, label, may, isRunning, command) {
   return el("p", { class: "row" }, may
     ? el("button", { type: "button", id, "aria-disabled": String(isRunning) }, isRunning ? "Being written …" : label)
     : el("span", { class: "faint" }, `Read only: this user may not run ${command}.`));
 }
 
-/** Whether the last one was well, in plain words. */
+/** Describes the result of the last operation. */
 function outcome(status, seconds) {
   const time = Number(seconds);
   const took = time > 0 ? `, took ${span(time)}` : time === 0 ? ", took less than a second" : "";
@@ -69,7 +68,7 @@ function progress(done, total) {
     : null;
 }
 
-/** `3600 1 300 100` as sentences. */
+/** Describes save rules such as `3600 1 300 100`. */
 function rules(text) {
   if (text === undefined) {
     return undefined;
@@ -83,7 +82,7 @@ function rules(text) {
 function snapshot(info, nowSeconds, setting, maySave) {
   const isRunning = info.rdb_bgsave_in_progress === "1";
   const lastSave = Number(info.rdb_last_save_time);
-  // The time of the start stands for a save as long as there was none.
+  // Before the first save, the time of the last save is the startup time.
   const hasSaved = Number(info.rdb_saves) > 0;
   const when = `${moment(lastSave)}, ${span(nowSeconds - lastSave)} ago`;
   const running = isRunning
@@ -92,7 +91,7 @@ function snapshot(info, nowSeconds, setting, maySave) {
     starter("save", "Save now", maySave, isRunning, "BGSAVE"), running,
     facts([
       ["last save", hasSaved ? when : "none since startup"],
-      ["the last one", hasSaved || info.rdb_last_bgsave_status !== "ok"
+      ["result of the last save", hasSaved || info.rdb_last_bgsave_status !== "ok"
         ? outcome(info.rdb_last_bgsave_status, info.rdb_last_bgsave_time_sec) : undefined],
       ["changes since then", count(Number(info.rdb_changes_since_last_save))],
       ["saves since startup", count(Number(info.rdb_saves))],
@@ -105,7 +104,7 @@ function snapshot(info, nowSeconds, setting, maySave) {
 
 const SYNCS = { always: "before each reply", everysec: "once a second", no: "when the system decides" };
 
-/** Whether the disk keeps up with what is written to the AOF. */
+/** Describes whether the disk keeps up with writes to the AOF. */
 function disk(info) {
   if (info.aof_disk_is_slow !== "1") {
     return "keeps up";
@@ -140,7 +139,7 @@ function log(info, setting, mayRewrite) {
     ]));
 }
 
-/** Where values are that memory has no room for; null where they stay in memory. */
+/** Shows tiered storage; returns null if the server does not demote values. */
 function tiers(figures) {
   if (!figures) {
     return null;

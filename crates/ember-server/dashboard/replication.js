@@ -1,5 +1,4 @@
-// Replication: the role of the server and why, its primary, its replicas with what they lack, and what is kept of the
-// stream.
+// Replication: the role of the server and its reason, its primary, its replicas and their lag, and the backlog.
 
 import { overview } from "./api.js";
 import { answered, el, facts, renew, table, tile } from "./dom.js";
@@ -21,9 +20,9 @@ export const view = {
   },
 };
 
-const STATES = { online: "follows", wait_bgsave: "waits for a copy", send_bulk: "receives a copy" };
+const STATES = { online: "online", wait_bgsave: "waiting for full sync", send_bulk: "receiving full sync" };
 
-/** The replicas, from the lines `slave0:ip=…,port=…,…` of INFO. */
+/** Returns the replicas, from the lines `slave0:ip=…,port=…,…` of INFO. */
 function replicasOf(info) {
   const lines = Object.entries(info).filter(([name]) => /^slave\d+$/.test(name));
   return lines.map(([, line]) => Object.fromEntries(line.split(",").map((field) => {
@@ -32,17 +31,17 @@ function replicasOf(info) {
   })));
 }
 
-/** Address and port. A replica that listens to no TCP port says 0. */
+/** Formats address and port. A replica without a TCP port reports port 0. */
 function addressOf({ ip, port }) {
   return port === "0" ? ip : `${ip.includes(":") ? `[${ip}]` : ip}:${port}`;
 }
 
-/** An offset is compared with others: all of its digits are shown. */
+/** Formats an offset with all digits, because users compare offsets. */
 function offset(text) {
   return Number(text).toLocaleString("en");
 }
 
-/** What a replica lacks; one that has not got its copy lacks more than the stream. */
+/** Describes the lag of a replica; one without a finished full sync lacks all data. */
 function lack({ state, lag_bytes: bytes }) {
   return state === "online" ? size(Number(bytes)) : "all data";
 }
@@ -51,24 +50,24 @@ function mark(text, isBad) {
   return el("span", { class: isBad ? "mark wrong" : "mark" }, text);
 }
 
-/** A server of the tree: what it is, a word on its state, and what else is known of it. */
+/** Creates a node of the tree: a server, its state, and details. */
 function node(name, state, about, properties = {}) {
   return el("div", { class: "node", ...properties }, el("span", { class: "name" }, name), " ", state,
     el("div", { class: "faint" }, about));
 }
 
-/** Why there is no link, as the server has it. */
+/** Describes the state of the link to the primary. */
 function linkState(info) {
   if (info.ember_link_stopped) {
     return "stopped";
   }
   if (info.master_sync_in_progress === "1") {
-    return "loads its data";
+    return "loading";
   }
   return info.master_link_status === "up" ? "linked" : "no link";
 }
 
-/** The primary of this server, this server, and its replicas, one below the other. */
+/** Shows the tree of the primary, this server and its replicas. */
 function topology({ info, replication, now_ms: nowMs }, replicas) {
   const isReplica = info.role === "slave";
   const since = `since ${moment(replication.since_ms / 1000)}, ${span((nowMs - replication.since_ms) / 1000)} ago`;
@@ -88,7 +87,7 @@ function primaryNode(info) {
   const state = linkState(info);
   const heard = Number(info.master_last_io_seconds_ago);
   const about = state === "linked"
-    ? `the primary, last heard ${heard === 0 ? "now" : `${span(heard)} ago`}`
+    ? `the primary, last contact ${heard === 0 ? "now" : `${span(heard)} ago`}`
     : `the primary, disconnected for ${span(Number(info.master_link_down_since_seconds))}`;
   return node(addressOf({ ip: info.master_host, port: info.master_port }), mark(state, state !== "linked"), about,
     { id: "its-primary" });
@@ -97,8 +96,8 @@ function primaryNode(info) {
 function replicaNode(replica) {
   const behind = Number(replica.lag_bytes);
   const about = replica.state === "online"
-    ? `${behind === 0 ? "has all" : `${size(behind)} behind`}, heard ${heard(replica)}`
-    : `heard ${heard(replica)}`;
+    ? `${behind === 0 ? "up to date" : `${size(behind)} behind`}, last contact ${heard(replica)}`
+    : `last contact ${heard(replica)}`;
   return node(addressOf(replica), mark(STATES[replica.state] ?? replica.state, replica.state !== "online"), about);
 }
 
@@ -106,7 +105,7 @@ function heard({ lag }) {
   return lag === "0" ? "now" : `${span(Number(lag))} ago`;
 }
 
-/** The link of a replica to its primary; null for a primary. */
+/** Shows the link of a replica to its primary; returns null for a primary. */
 function link({ info, replication, now_ms: nowMs }) {
   if (info.role !== "slave") {
     return null;
@@ -122,15 +121,15 @@ function link({ info, replication, now_ms: nowMs }) {
     facts([
       ["state", linkState(info)],
       ["since", `${moment(since / 1000)}, ${span((nowMs - since) / 1000)} ago`],
-      ["copied so far", info.master_sync_in_progress === "1" ? copied : undefined],
+      ["received so far", info.master_sync_in_progress === "1" ? copied : undefined],
       ["offset read", offset(read)],
       ["offset applied", offset(applied)],
       ["read and not applied", size(Math.max(0, read - applied))],
-      ["last heard", isUp ? heard({ lag: info.master_last_io_seconds_ago }) : undefined],
+      ["last contact", isUp ? heard({ lag: info.master_last_io_seconds_ago }) : undefined],
     ]));
 }
 
-/** What is kept of the stream for replicas that are behind. */
+/** Shows the part of the stream that is retained for replicas that lag. */
 function kept(info, replicas) {
   const isOn = info.repl_backlog_active === "1";
   const spilled = Number(info.repl_backlog_spilled_bytes);
@@ -162,12 +161,12 @@ function counts(info) {
   ]));
 }
 
-/** The replicas as a table, for more of them than a tree shows well; null without any. */
+/** Shows the replicas as a table, which suits many replicas better than the tree; returns null without replicas. */
 function details(replicas) {
   if (replicas.length === 0) {
     return null;
   }
-  const columns = [["address"], ["state"], ["offset", "number"], ["behind", "number"], ["last heard", "number"]];
+  const columns = [["address"], ["state"], ["offset", "number"], ["behind", "number"], ["last contact", "number"]];
   const rows = replicas.map((replica) => [addressOf(replica), STATES[replica.state] ?? replica.state,
     offset(replica.offset), lack(replica), heard(replica)]);
   return tile("Replicas", { id: "replicas", class: "wide" }, table(things(replicas.length, "replica"), columns, rows));

@@ -1,4 +1,4 @@
-// What is behind a key: its type, time to live and content, and what the user may change of it.
+// The value of a key: its type, time to live and content, with the permitted changes.
 
 import { ReplyError, permitted, run, runAll, unless } from "./api.js";
 import { typed } from "./bytes.js";
@@ -8,18 +8,19 @@ import { size, span } from "./format.js";
 import { parse, tree } from "./json.js";
 import { followOnly, liveButton } from "./live.js";
 
-/** A longer string is shown only so far, and not changed here. */
+/** Longer strings are shown up to this number of bytes, read-only. */
 const STRING_MAX = 64 * 1024;
 
-/** Whether strings that are JSON are shown as trees. */
+/** Whether JSON strings are shown as trees. */
 let prefersTree = true;
 
-/** How often a key was to be shown: what comes late for an earlier time is not shown any more. */
+/** The number of calls of `showKey`: late replies to an earlier call are discarded. */
 let turn = 0;
 
 /**
- * Shows `shown.key` in a place; `shown.changed(key, to)` is called when it is gone, or has another name. What is there is
- * replaced at once, when all has come, unless `isKept` says then that it is to stay. Whether it was replaced.
+ * Shows `shown.key` in `place`; `shown.changed(key, to)` is called after the key was deleted, or renamed to `to`. The
+ * content of `place` is replaced once all replies have arrived, unless `isKept` then returns true. Returns whether it was
+ * replaced.
  */
 export async function showKey(place, shown, isKept = () => false) {
   const { key, database } = shown;
@@ -42,7 +43,7 @@ export async function showKey(place, shown, isKept = () => false) {
   }
   const again = async (kept) => {
     const isNew = await showKey(place, shown, kept);
-    // What had the focus is gone, unless it is a dialog.
+    // The focused element has been replaced, unless it is in a dialog.
     if (document.activeElement === document.body) {
       place.querySelector("h2").focus();
     }
@@ -69,7 +70,7 @@ export async function showKey(place, shown, isKept = () => false) {
   return put(heading, about, actions, content);
 }
 
-/** Buttons for what the user may do with the key as a whole. */
+/** Creates buttons for the permitted operations on the key as a whole. */
 async function keyActions({ key, database, changed }, left, again) {
   const [mayExpire, mayPersist, mayRename, mayDelete] = await permitted(
     [["PEXPIRE", key, 1], ["PERSIST", key], ["RENAMENX", key, key], ["DEL", key]]);
@@ -114,7 +115,7 @@ async function keyActions({ key, database, changed }, left, again) {
 async function showString(content, { key, database }, again) {
   const [length, start] = (await runAll([["STRLEN", key], ["GETRANGE", key, 0, STRING_MAX - 1]], database)).map(unless);
   const isWhole = length <= STRING_MAX;
-  // It replaces what was shown and nothing else: whoever has changed the value meanwhile is not overwritten.
+  // Replaces only the value that was shown, so a concurrent change by another client is not overwritten.
   const save = (value) => ["SET", key, value, "IFEQ", start, "KEEPTTL"];
   const [maySave] = await permitted([save(start)]);
   const rows = Math.min(24, start.lines.split("\n").length + 2);

@@ -23,7 +23,7 @@ use ember_storage::stores::{Checkpoint, EngineKind, Facts, Position, Store, Stor
 use heed::types::Bytes;
 use redb::ReadableDatabase;
 
-/// The longest measurement of each rate.
+/// The maximum duration of a measurement.
 const TIME: Duration = Duration::from_secs(3);
 
 const BATCH: u64 = 1000;
@@ -53,14 +53,14 @@ impl Plan {
         std::array::from_fn(|index| text.as_bytes()[index])
     }
 
-    /// The key of a number in order, so that all exist.
+    /// Returns the key of a number; consecutive numbers cover all keys.
     fn nth(number: u64) -> [u8; 16] {
         let text = format!("key:{number:012}");
         std::array::from_fn(|index| text.as_bytes()[index])
     }
 }
 
-/// How often per second `work` can be done, with `count` items each time.
+/// Returns the items per second of repeated calls of `work` with `count` items each.
 fn rate(count: u64, mut work: impl FnMut(u64)) -> f64 {
     let begin = Instant::now();
     let mut done = 0;
@@ -71,7 +71,7 @@ fn rate(count: u64, mut work: impl FnMut(u64)) -> f64 {
     (done * count) as f64 / begin.elapsed().as_secs_f64()
 }
 
-/// The sum of the rates of several threads.
+/// Returns the sum of the rates of several threads.
 fn rate_of_threads(plan: &Plan, work: impl Fn(u64) + Sync) -> f64 {
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..plan.threads)

@@ -146,7 +146,7 @@ mod tests {
                             ```\n```sh\nmake test\n```\n```session --store btree\n```\n";
 
     #[test]
-    fn blocks_and_exchanges_know_their_lines() {
+    fn blocks_and_exchanges_have_line_numbers() {
         let blocks = code_blocks(DOCUMENT);
         assert_eq!(blocks.len(), 3);
         assert_eq!(
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn about_numbers_and_dots_leave_room_and_nothing_else_does() {
+    fn only_approximate_numbers_and_dots_match_other_text() {
         assert!(matches("(integer) ~60", "(integer) 58"));
         assert!(!matches("(integer) ~60", "(integer) 50"));
         assert!(!matches("(integer) ~60", "\"60\""));

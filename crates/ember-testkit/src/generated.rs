@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_another_one_is_found() {
+    fn outdated_generated_files_are_reported() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         let text = std::fs::read_to_string(&path).unwrap();
         if std::env::var_os("EMBER_BLESS").is_none() {

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_taken_apart() {
+    fn responses_are_parsed() {
         let answer = parse(b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: a/b\r\n\r\nno\n").unwrap();
         assert_eq!((answer.status, answer.body.as_str()), (503, "no\n"));
         assert_eq!((answer.header("content-type"), answer.header("x")), (Some("a/b"), None));

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_much_takes_so_long() {
+    fn a_pace_limits_the_rate() {
         let begun = Instant::now();
         let mut pace = Pace::new(1_000_000);
         (0..50).for_each(|_| pace.pass(2_000));

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_is_free_and_given_once() {
+    fn ports_are_free_and_unique() {
         let taken: Vec<TcpListener> =
             (0..50).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, free_port())).unwrap()).collect();
         let port = free_port();

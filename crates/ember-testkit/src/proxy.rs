@@ -152,14 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn connections_break_where_they_are_to() {
+    fn connections_break_at_the_given_position() {
         let proxy = Proxy::cutting(sender(100_000), |number| [7, 70_000, u64::MAX][number as usize]);
         assert_eq!([(); 3].map(|()| received(&proxy)), [7, 70_000, 100_000]);
         assert_eq!((proxy.connections(), proxy.passed()), (3, 170_007));
     }
 
     #[test]
-    fn a_slow_line_takes_its_time() {
+    fn a_slow_line_delays_bytes() {
         let proxy = Proxy::limited(sender(500_000), 2_000_000);
         let begun = Instant::now();
         assert_eq!(received(&proxy), 500_000);

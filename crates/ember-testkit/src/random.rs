@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_seeds_give_equal_sequences_and_other_seeds_others() {
+    fn equal_seeds_give_equal_sequences_and_different_seeds_different_ones() {
         let draw = |seed| -> Vec<u64> {
             let mut random = Random::new(seed);
             (0..8).map(|_| random.next_u64()).collect()

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bytes_of_a_reply_are_kept_and_no_others() {
+    fn exactly_the_bytes_of_a_reply_are_kept() {
         let bytes = b"*2\r\n$3\r\nabc\r\n:1\r\n+OK\r\n";
         let (mut stream, mut raw) = (&bytes[..], Vec::new());
         let value = read_frame(&mut stream, &mut raw).unwrap();

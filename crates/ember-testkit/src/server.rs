@@ -480,7 +480,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_listens_on_a_port_is_known() {
+    fn the_process_that_listens_on_a_port_is_found() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         assert!(listens(std::process::id(), port).unwrap());

@@ -76,7 +76,7 @@ fn main() {
     }
 }
 
-/// For each query the slots of all vectors, in the order of their exact distance, as far as filters need them.
+/// Returns for each query the slots of all vectors in the order of their exact distance, as far as filters need them.
 fn all_nearest(vectors: &[Vec<f32>], queries: &[Vec<f32>], dim: usize) -> Vec<Vec<u32>> {
     const METRIC: Metric = Metric::Cosine;
     let (scalar, kind, account) = (Scalar::F32, Kind::Flat, |bytes| bytes);
@@ -92,12 +92,12 @@ fn all_nearest(vectors: &[Vec<f32>], queries: &[Vec<f32>], dim: usize) -> Vec<Ve
     queries.iter().map(nearest).collect()
 }
 
-/// Whether a filter that passes a share of all vectors passes that of a slot.
+/// Returns whether a filter that passes a share of all vectors passes the vector of a slot.
 fn is_taken(slot: u32, share: f64) -> bool {
     f64::from(slot.wrapping_mul(2_654_435_761)) < share * f64::from(u32::MAX)
 }
 
-/// The share of the nearest vectors that a search finds, and searches per second.
+/// Returns the recall of a search, and searches per second.
 fn recall_and_rate(
     queries: &[Prepared],
     exact: &[Vec<u32>],

@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_where_a_division_says() {
+    fn rows_are_located_by_division() {
         for rows in (1..100).chain([127, 128, 129, 4095, 4096, 100_003]) {
             let layout = Layout::new(8, rows);
             let edges = (0..50).chain((1..40).flat_map(|lg| [(1 << lg) - 1, 1 << lg, (1 << lg) + 1]));
@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_have_as_many_rows_as_leave_little_unused() {
+    fn block_sizes_leave_little_memory_unused() {
         let in_kibibytes = |bytes: usize| bytes.next_multiple_of(1024);
         for (width, multiple) in [(1540, 1), (392, 1), (52, 1), (392, 8), (772, 8), (20_000, 1), (30_000, 4)]
         {
@@ -590,7 +590,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_keeps_what_it_had_and_bytes_are_those_of_the_blocks() {
+    fn copies_keep_their_rows_and_bytes_count_all_blocks() {
         let mut rows: Rows<u32> = Rows::new(5, exact);
         for row in 0..10_000 {
             rows.push();
@@ -614,7 +614,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_bytes_move_into_the_place_of_a_removed_one() {
+    fn rows_move_into_the_place_of_removed_ones() {
         for width in [1, 7, 48, 64, 384, 300_000] {
             let mut rows = ByteRows::new(width, exact);
             let count = if width > 1000 { 5 } else { 3000 };
@@ -632,7 +632,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_behind_those_of_a_copy_are_written_where_they_are() {
+    fn rows_after_those_of_a_copy_are_written_in_place() {
         let mut rows: Rows<u32> = Rows::new(8, exact);
         let push = |rows: &mut Rows<u32>, number: u32| {
             rows.push();
@@ -659,7 +659,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_read_while_rows_are_appended_behind_it() {
+    fn a_copy_is_readable_while_rows_are_appended() {
         for width in [48, 100, 384] {
             let mut rows = ByteRows::new(width, exact);
             let row = |number: usize| vec![number as u8; width];

@@ -433,7 +433,7 @@ impl Index {
     }
 
     /// Returns the `most` nearest vectors that `keep` accepts. In a graph at most about `distances_max` distances are
-    /// computed; the result is what was found by then, even if fewer than `most`.
+    /// computed; the result then contains the vectors found so far, even if fewer than `most`.
     pub fn search_within<'s>(
         &self,
         query: &Prepared,

@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn halves_are_the_nearest_ones_and_come_back() {
+    fn half_floats_are_the_nearest_ones_and_survive_the_round_trip() {
         for half in (0..0x7C00u16).chain(0x8000..0xFC00) {
             let number = f32_from_f16(half);
             assert_eq!(f16_from_f32(number), half, "{number}");
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_comes_back_as_near_as_its_form_allows() {
+    fn stored_vectors_are_as_precise_as_their_format() {
         let vector: Vec<f32> = (0..100).map(|at| ((at * 37) % 100) as f32 / 10.0 - 5.0).collect();
         for metric in [Metric::Cosine, Metric::L2, Metric::InnerProduct] {
             let forms =

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_node_in_so_many_is_on_the_next_level() {
+    fn one_in_m_nodes_reaches_the_next_level() {
         for links in [4, 16, 100] {
             let count = 1_000_000;
             let above = (0..count).filter(|&number| level_of(number, links) >= 1).count();

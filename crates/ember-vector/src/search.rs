@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_keeps_the_nearest_and_each_is_looked_at_once() {
+    fn a_pool_keeps_the_nearest_nodes_and_expands_each_once() {
         let mut pool = Pool::default();
         let mut state = 1_u64;
         for round in 0..100 {
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_is_forgotten_at_the_next_beginning() {
+    fn visited_marks_are_reset_at_the_next_search() {
         let mut scratch = Scratch::default();
         scratch.begin(100);
         assert!(scratch.see(99) && scratch.see(98) && !scratch.see(99));

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_of_kvbench_has_a_place() {
+    fn every_kvbench_row_matches_a_store_and_a_suite() {
         for row in &ROWS {
             assert!(STORES.iter().any(|(kvbench, _)| *kvbench == row.store), "{}", row.store);
             assert!(

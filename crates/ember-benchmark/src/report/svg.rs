@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plot_has_its_lines_even_without_points() {
+    fn plots_without_points_are_valid() {
         for points in [vec![], vec![(0.0, 0.0)], vec![(0.0, 5.0), (1.0, 7.0)]] {
             let axis = Axis::Words(vec!["<1>".to_owned(), "2".to_owned()]);
             let plot =

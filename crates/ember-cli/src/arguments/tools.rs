@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn options_for_the_server_may_stand_before_a_tool() {
+    fn options_for_the_server_may_precede_a_tool() {
         let found = |line: &str| reordered(line).unwrap();
         assert_eq!(found("ember-cli benchmark -q").as_deref(), Some("ember-cli benchmark -q"));
         assert_eq!(

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn redirections_say_where_and_other_errors_nothing() {
+    fn redirections_are_parsed_and_other_errors_are_not() {
         let moved = Redirection { slot: 3999, host: "10.0.0.1".to_owned(), port: 6381, is_ask: false };
         assert_eq!(Redirection::of(b"MOVED 3999 10.0.0.1:6381"), Some(moved.clone()));
         assert_eq!(Redirection::of(b"ASK 3999 10.0.0.1:6381"), Some(Redirection { is_ask: true, ..moved }));

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fifth_of_the_keys_has_most_of_the_use() {
+    fn a_fifth_of_the_keys_receives_80_percent_of_accesses() {
         let (mut random, keys, count) = (Random(7), 1000, 100_000);
         let places: Vec<u64> = (0..count).map(|_| place(random.next(), keys)).collect();
         assert!(places.iter().all(|place| (1..=keys).contains(place)));

@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_before_a_file_has_its_length_or_end_mark() {
+    fn the_header_of_a_copy_is_a_length_or_an_end_mark() {
         assert_eq!(parse_head(b"$123"), Ok(End::After(123)));
         assert_eq!(parse_head(&[&b"$EOF:"[..], &[b'm'; 40]].concat()), Ok(End::Mark([b'm'; 40])));
         for line in [&b"$"[..], b"$-1", b"$EOF:short", b"", b"+OK"] {

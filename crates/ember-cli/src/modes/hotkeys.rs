@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hottest_keys_are_kept_and_the_first_of_equals() {
+    fn the_hottest_keys_are_kept_and_ties_favor_the_first() {
         let mut hottest = Hottest::default();
         assert!(!hottest.add("cold".to_owned(), 0));
         for number in 0..SHOWN_MAX {

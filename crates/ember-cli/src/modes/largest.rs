@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn vector_sets_are_in_the_summary_where_there_are_some() {
+    fn the_summary_lists_vector_sets_only_if_there_are_any() {
         let facts = |name, count| TypeFacts {
             name,
             size_command: "",

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_those_of_the_day() {
+    fn times_show_only_the_time_of_day() {
         assert_eq!(shown_time(Duration::from_millis(86_400_000 * 3 + 3_723_004)), "01:02:03.004Z");
     }
 

@@ -55,7 +55,7 @@ impl Assistant {
         }
     }
 
-    /// Borrows a connection until it is given back.
+    /// Borrows a connection until it is returned.
     pub(super) fn lend(&mut self, connection: Option<Connection>) {
         *self.connection.get_mut() = connection;
     }
@@ -305,7 +305,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_cut_into_words_and_nothing_is_lost() {
+    fn splitting_a_line_into_words_loses_no_text() {
         for (line, words) in [
             ("set k  \"a b\" ", vec!["set", "k", "\"a b\"", ""]),
             ("get \"open \\\" quote", vec!["get", "\"open \\\" quote"]),
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_times_is_no_part_of_the_command() {
+    fn a_repeat_count_is_not_part_of_the_command() {
         for (line, start) in
             [("get x", 0), ("  get", 2), ("5 get x", 2), ("5  get", 3), ("5", 0), ("-1 get", 3)]
         {

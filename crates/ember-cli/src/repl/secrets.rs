@@ -29,7 +29,7 @@ mod tests {
     use ember_protocol::client::split_arguments;
 
     #[test]
-    fn commands_with_passwords_are_known() {
+    fn commands_with_passwords_are_recognized() {
         for line in [
             "AUTH x",
             "auth user x",

@@ -74,7 +74,7 @@ pub fn set(bytes: &mut [u8], position: u64, bit: bool) {
     *byte = if bit { *byte | mask } else { *byte & !mask };
 }
 
-/// What to do with a number that does not fit into its field.
+/// The handling of a number that does not fit into its field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overflow {
     /// Keep its lowest bits.
@@ -264,7 +264,7 @@ mod tests {
         }
 
         #[test]
-        fn a_bit_that_is_set_changes_alone(mut bytes in bytes(), position: u64, bit: bool) {
+        fn setting_a_bit_changes_no_other_bit(mut bytes in bytes(), position: u64, bit: bool) {
             prop_assert!(!get(&bytes, bytes.len() as u64 * 8));
             if !bytes.is_empty() {
                 let position = position % (bytes.len() as u64 * 8);
@@ -277,7 +277,7 @@ mod tests {
         }
 
         #[test]
-        fn a_field_reads_and_writes_its_bits_alone(
+        fn fields_read_and_write_only_their_own_bits(
             mut bytes in bytes(), position in 0u64..900, field in field_types(), value: i64,
         ) {
             let mut bits = as_bits(&bytes);
@@ -294,7 +294,7 @@ mod tests {
         }
 
         #[test]
-        fn what_fits_is_kept_and_what_does_not_is_dealt_with(field in field_types(), number in -(1i128 << 65)..1 << 65) {
+        fn overflow_wraps_saturates_or_fails(field in field_types(), number in -(1i128 << 65)..1 << 65) {
             let wrapped = field.fit(number, Overflow::Wrap).unwrap();
             let mut bytes = [0; 8];
             field.set(&mut bytes, 0, number as i64);

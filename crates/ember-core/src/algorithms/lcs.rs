@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_of_the_documentation_comes_out() {
+    fn the_documented_example_is_correct() {
         let common = CommonSubsequence::new(b"ohmytext", b"mynewtext");
         assert_eq!(common.bytes(), b"mytext");
         let matches: Vec<Match> = common.matches().collect();
@@ -208,7 +208,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_bits_say_what_the_classic_table_says(
+        fn the_bit_parallel_result_equals_the_classic_table(
             a in prop::collection::vec(0u8..4, 0..300),
             b in prop::collection::vec(0u8..5, 0..300),
         ) {

@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_told() {
+    fn texts_that_are_no_numbers_are_rejected() {
         for text in [
             "",
             "nan",
@@ -584,7 +584,7 @@ mod tests {
     }
 
     #[test]
-    fn an_infinite_sum_is_told() {
+    fn infinite_sums_are_rejected() {
         for (one, other) in [("inf", "1"), ("1", "-infinity"), ("inf", "-inf"), ("1e4932", "1e4932")] {
             assert_eq!(sum(one, other), None, "{one} + {other}");
         }
@@ -606,7 +606,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_ways_to_read_a_decimal_agree(digits in "[0-9]{1,37}", exponent in -40i64..40) {
+        fn both_decimal_parsers_agree(digits in "[0-9]{1,37}", exponent in -40i64..40) {
             let text = format!("{digits}e{exponent}");
             let scanned = decimal(&text);
             if let Some(quick) = scanned.decimal_in_words(false) {
@@ -615,7 +615,7 @@ mod tests {
         }
 
         #[test]
-        fn what_has_seventeen_places_survives_the_round_trip(whole in 0u32..8, places in 0u64..10u64.pow(17)) {
+        fn seventeen_decimal_places_survive_the_round_trip(whole in 0u32..8, places in 0u64..10u64.pow(17)) {
             let text = format!("{whole}.{places:017}");
             let expected = text.trim_end_matches('0').trim_end_matches('.');
             prop_assert_eq!(text_of(LongDouble::parse(text.as_bytes()).unwrap()), expected);
@@ -635,14 +635,14 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_a_number_or_not(text in prop::collection::vec(any::<u8>(), 0..40)) {
+        fn arbitrary_bytes_are_parsed_without_panics(text in prop::collection::vec(any::<u8>(), 0..40)) {
             if let Some(number) = LongDouble::parse(&text) {
                 let _ = number.checked_add(number).map(LongDouble::to_text);
             }
         }
 
         #[test]
-        fn anything_like_a_number_is_one_or_not(text in "[-+]?(0x)?[0-9a-f.]{0,45}([ep][-+]?[0-9]{1,5})?") {
+        fn number_like_texts_are_parsed_without_panics(text in "[-+]?(0x)?[0-9a-f.]{0,45}([ep][-+]?[0-9]{1,5})?") {
             if let Some(number) = LongDouble::parse(text.as_bytes()) {
                 let _ = number.checked_add(number).map(LongDouble::to_text);
             }
@@ -655,7 +655,7 @@ mod tests {
 
     /// Computed by a C program with `ceill` on x86-64, except for results that do not fit into 64 bits.
     #[test]
-    fn a_thousandfold_is_rounded_to_the_format_and_then_up() {
+    fn milliseconds_are_rounded_to_long_double_and_then_up() {
         let cases = [
             ("0", Some(0)),
             ("-0", Some(0)),

@@ -99,7 +99,7 @@ pub(crate) fn decompress_into(packed: &[u8], len: usize, data: &mut Vec<u8>) -> 
     unpack(packed, len, data).is_some() && data.len() == len
 }
 
-/// Appends what `packed` stands for, up to `len` bytes; `None` if the input is malformed.
+/// Appends the decompressed bytes of `packed`, up to `len`; `None` if the input is malformed.
 fn unpack(packed: &[u8], len: usize, data: &mut Vec<u8>) -> Option<()> {
     let mut rest = packed;
     while let Some((&control, after)) = rest.split_first() {
@@ -150,13 +150,13 @@ mod tests {
     use super::*;
 
     fn check(data: &[u8]) -> usize {
-        let packed = compress(data, usize::MAX).expect("nothing limits the length");
+        let packed = compress(data, usize::MAX).expect("the length is unlimited");
         assert_eq!(decompress(&packed, data.len()).as_deref(), Some(data));
         packed.len()
     }
 
     #[test]
-    fn repetitions_take_less_room() {
+    fn repetitive_data_is_compressed() {
         assert_eq!(check(b""), 0);
         assert_eq!(check(b"abc"), 4);
         assert!(check(&[b'a'; 10_000]) < 150);
@@ -167,31 +167,33 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_get_shorter_is_not_packed() {
+    fn incompressible_data_is_not_compressed() {
         let bytes: Vec<u8> = (0..=255).collect();
         assert_eq!(compress(&bytes, bytes.len() - 4), None);
         assert_eq!(compress(b"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 2), None);
     }
 
     #[test]
-    fn wrong_bytes_are_refused() {
+    fn malformed_compressed_data_is_rejected() {
         assert_eq!(decompress(b"\x05ab", 6), None, "literals end too early");
-        assert_eq!(decompress(b"\x20\x00", 3), None, "a reference before the beginning");
+        assert_eq!(decompress(b"\x20\x00", 3), None, "a reference before the start");
         assert_eq!(decompress(b"\x00a\x20", 4), None, "half a reference");
         assert_eq!(decompress(b"\x00a", 2), None, "too few bytes");
         assert_eq!(decompress(b"\x01ab", 1), None, "too many bytes");
-        assert_eq!(decompress(b"\x00a", usize::MAX), None, "a length that nothing unpacks to");
+        assert_eq!(decompress(b"\x00a", usize::MAX), None, "an impossible length");
         assert_eq!(decompress(b"\x00a\xE0\xFF\x00", 4), None, "a reference longer than the rest");
     }
 
     proptest! {
         #[test]
-        fn everything_comes_back(data in proptest::collection::vec(0u8..4, 0..3000)) {
+        fn compressed_data_survives_the_round_trip(data in proptest::collection::vec(0u8..4, 0..3000)) {
             check(&data);
         }
 
         #[test]
-        fn no_bytes_panic(data in proptest::collection::vec(any::<u8>(), 0..100), len in 0usize..3000) {
+        fn arbitrary_bytes_are_decompressed_without_panics(
+            data in proptest::collection::vec(any::<u8>(), 0..100), len in 0usize..3000,
+        ) {
             if let Some(unpacked) = decompress(&data, len) {
                 prop_assert_eq!(unpacked.len(), len);
             }

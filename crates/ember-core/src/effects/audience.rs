@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_audience_is_told_by_workers_until_the_last_receiver_has_left() {
+    fn receivers_are_grouped_by_worker_until_the_last_one_leaves() {
         let mut audience = Audience::default();
         audience.add(3, receiver(1), true);
         audience.add(3, receiver(2), false);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn receivers_leave_a_crowd_in_any_order_without_a_search() {
+    fn receivers_leave_large_audiences_in_any_order_without_a_search() {
         let mut audience = Audience::default();
         let count = 100_000;
         (0..count).for_each(|id| audience.add(0, receiver(id), false));
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_are_kept_whole() {
+    fn hashes_are_stored_with_all_128_bits() {
         let mut audience = Audience::default();
         assert_eq!(audience.known(), None);
         for hash in [0, 1, u128::MAX, 1 << 64] {

@@ -1,4 +1,4 @@
-//! Events of keys: what keyspace notifications report about commands and removals.
+//! Events of keys: the contents of keyspace notifications about commands and removals.
 
 use std::sync::Arc;
 
@@ -165,7 +165,7 @@ pub struct Notices {
     pub changed: Vec<ChangedKey>,
     /// Changed keys that clients may have copies of, in any database, with the clients' ids.
     pub invalidated: Vec<(ChangedKey, Vec<u64>)>,
-    /// Whether current changes are made by expiry or eviction, not by the command.
+    /// Whether current changes come from expiry or eviction, not from the command.
     pub is_server_change: bool,
     /// Whether a whole database was emptied.
     pub is_flushed: bool,

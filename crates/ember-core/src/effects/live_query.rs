@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_made_once_until_it_is_taken_back() {
+    fn a_query_is_marked_once_until_it_is_unmarked() {
         let query = LiveQuery::of_string("a");
         assert!(!query.is_marked() && query.mark() && !query.mark() && query.is_marked());
         query.unmark();

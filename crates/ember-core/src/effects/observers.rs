@@ -444,7 +444,7 @@ mod tests {
         }
         let (keys, copies) = (observers.tracked_keys(), observers.tracked_copies());
         assert!(keys > 0 && keys == copies, "{keys} {copies}");
-        assert_eq!(keys + notices.invalidated.len(), 1000, "who is no longer tracked is notified");
+        assert_eq!(keys + notices.invalidated.len(), 1000, "each evicted client is notified");
         let notified = notices.invalidated.len();
         observers.track(&[b'k'; TRACKED_BYTES_MIN], 7, 100, &mut notices);
         assert_eq!(notices.invalidated.last().map(|(_, clients)| clients.as_slice()), Some(&[7][..]));

@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queries_are_found_by_tag_until_the_last_has_left() {
+    fn queries_are_found_by_tag_until_the_last_one_is_removed() {
         let (mut queries, mut filter) = (Queries::default(), TagFilter::default());
         let (a, b, c) = (LiveQuery::of_string("a"), LiveQuery::of_string("b"), LiveQuery::of_string("c"));
         for (tag, query) in [(1, &a), (1, &b), (1, &b), (2, &c)] {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_filter_knows_every_tag_and_few_others() {
+    fn the_filter_contains_every_tag_with_few_false_positives() {
         const TAGS: u32 = 1 << TAG_BITS;
         // Spread over all tags, with adjacent ones that share words.
         let tag = |number: u32| (number / 2).wrapping_mul(0x9E37_79B1) % TAGS + number % 2;
@@ -275,7 +275,7 @@ mod tests {
             let others = || (0..TAGS).step_by(97).filter(|tag| sorted.binary_search(tag).is_err());
             let falsely = others().filter(|&tag| filter.may_have(tag)).count();
             let tested = others().count();
-            assert!(falsely <= tested / 30, "{falsely} of {tested} beside {}", there.len());
+            assert!(falsely <= tested / 30, "{falsely} of {tested} with {} tags", there.len());
             let bits = filter.words.len() * 64;
             assert!(bits <= 64 * there.len(), "{bits} bits for {}", there.len());
         };
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_of_very_many_tags_has_a_bit_for_each() {
+    fn a_full_size_filter_contains_every_tag() {
         let tags = (0..1 << TAG_BITS).step_by(3);
         let queries = Queries::default();
         let mut filter = TagFilter { words: vec![0; FILTER_WORDS_MAX].into() };
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn very_many_queries_of_one_key_are_entered_found_and_left() {
+    fn many_queries_of_one_key_are_added_found_and_removed() {
         let (mut queries, mut filter) = (Queries::default(), TagFilter::default());
         let all: Vec<_> = (0..100_000).map(|number| LiveQuery::of_string(&number.to_string())).collect();
         all.iter().for_each(|query| queries.enter(1, query, &mut filter));

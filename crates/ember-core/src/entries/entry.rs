@@ -38,7 +38,7 @@
 //!
 //! `forms` has the forms of values, `editing` changes them in place, and `moving` moves entries to other allocations.
 //! All `unsafe` code of the layout is here, in `editing` and in `moving`; `tests/keyspace/keyspace_model.rs` compares
-//! what is built on it with a safe model.
+//! the structures on top with a safe model.
 #![allow(unsafe_code, reason = "the entry layout is laid out by hand here, in `editing` and in `moving`")]
 
 mod editing;

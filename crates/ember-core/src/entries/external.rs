@@ -1,4 +1,4 @@
-//! A cold value: the location of its record, and what is replied without reading it.
+//! A cold value: the location of its record, and the facts for replies that need not read it.
 //!
 //! ```text
 //! location   20 bits segment | 22 bits offset / 16 | 22 bits length / 16
@@ -132,7 +132,7 @@ const EXPONENT_MAX: u32 = 15;
 /// The largest size in memory that an entry can store for a cold value.
 pub const MEMORY_BYTES_MAX: usize = SIZE_UNIT * (((2 << MANTISSA_BITS) - 1) << (EXPONENT_MAX - 1));
 
-/// What an entry stores about a cold value.
+/// The facts about a cold value that its entry stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts(u16);
 

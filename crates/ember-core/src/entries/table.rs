@@ -520,7 +520,7 @@ mod tests {
     }
 
     fn remove(table: &mut Table, tag: u32, number: u32) {
-        let at = table.find(tag, &number.to_le_bytes()).expect("the key is there");
+        let at = table.find(tag, &number.to_le_bytes()).expect("the key exists");
         table.remove(at);
         table.check_invariants();
     }
@@ -538,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn room_that_is_made_is_enough_and_what_nobody_came_for_is_given_back() {
+    fn reserved_capacity_suffices_and_unused_capacity_is_freed() {
         let mut table = Table::default();
         insert(&mut table, 1, 0);
         table.reserve_for(1000);
@@ -547,7 +547,7 @@ mod tests {
         assert_eq!(table.capacity(), capacity);
         table.reserve_for(10);
         table.shrink_if_sparse();
-        assert_eq!(table.capacity(), capacity, "it is neither too small nor too large");
+        assert_eq!(table.capacity(), capacity, "the capacity already fits");
         table.reserve_for(100_000);
         table.shrink_if_sparse();
         table.check_invariants();

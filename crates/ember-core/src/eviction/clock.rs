@@ -61,7 +61,7 @@ mod tests {
     use crate::eviction::policy::{ClockReading, EvictionPolicy};
 
     #[test]
-    fn clocks_ahead_of_the_moment_are_those_of_keys_just_used() {
+    fn clocks_in_the_future_count_as_just_used() {
         let mut turn = Turn::new(1_700_000_000_000, 1);
         for policy in [EvictionPolicy::AllkeysLru, EvictionPolicy::VolatileLfu] {
             turn.settings.policy = policy;

@@ -312,7 +312,7 @@ impl<'x> Key<'x> {
         edit: impl FnOnce(&mut T) -> R,
     ) -> Result<R, CommandError> {
         if self.exists() {
-            return Ok(self.edit_value(event, edit)?.expect("the key is there"));
+            return Ok(self.edit_value(event, edit)?.expect("the key exists"));
         }
         let mut value = T::default();
         let result = edit(&mut value);

@@ -169,7 +169,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_reference_comes_out_when_its_time_has_come_and_not_before(
+        fn references_are_returned_when_due_and_not_before(
             steps in prop::collection::vec((0u32..5000, 0u32..400), 1..200),
         ) {
             let mut index = ExpiryIndex::default();
@@ -183,7 +183,7 @@ mod tests {
                 while let Some(reference) = index.pop_due(now) {
                     prop_assert_eq!(reference.database(), 3);
                     let due = &mut waiting[reference.tag() as usize];
-                    prop_assert!(*due != u32::MAX, "a reference comes out once");
+                    prop_assert!(*due != u32::MAX, "a reference is returned once");
                     if *due > now {
                         index.add(*due, reference);
                     } else {

@@ -65,7 +65,7 @@ pub struct ShardCounts {
 
 impl ShardCounts {
     /// Bits of each number: no machine has enough memory for that many keys in each of a thousand shards. The bit above
-    /// the second number tells whether there is more to be counted.
+    /// the second number states whether there is more to be counted.
     const BITS: u32 = 31;
     const MAX: usize = (1 << ShardCounts::BITS) - 1;
 
@@ -98,7 +98,7 @@ fn prefetch_entry_at(address: *const u8) {
     prefetch(address);
     prefetch(address.wrapping_add(64));
     // An entry begins at any multiple of 8, so one shorter than two lines may occupy three. An entry of 96 bytes ends
-    // just before the byte after this one, so no line is fetched in vain.
+    // just before the byte after this one, so no line is fetched needlessly.
     prefetch(address.wrapping_add(95));
 }
 

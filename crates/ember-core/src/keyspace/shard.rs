@@ -96,7 +96,7 @@ impl Database {
 
 /// The data that a shard's lock protects.
 ///
-/// All changes of entries are made here, so that the byte account and the expiry index are exact after each. The
+/// All changes of entries happen here, so that the byte account and the expiry index are exact after each. The
 /// databases' `expiry_name`s are a permutation of their numbers.
 ///
 /// The layout puts the data that every command reads (the head of database 0) first, on the cache line of the lock, and

@@ -10,7 +10,7 @@
 //!
 //! Saved data wait in a queue as [`Piece`]s. When the queue is full, the walk stops, and calls that would hand over
 //! more entries wait ([`crate::keyspace::shard::ShardData::must_wait`]). So a snapshot's memory is bounded, whatever
-//! the values' sizes and however slow the disk: by [`QueueLimits`] plus what is removed or changed without waiting (by
+//! the values' sizes and however slow the disk: by [`QueueLimits`] plus entries removed or changed without waiting (by
 //! expiry, and by scripts that access undeclared keys). [`HeldBack`] reports it for the memory limit.
 //!
 //! A snapshot that is dropped before its end only gives all entries the current generation.
@@ -273,7 +273,7 @@ impl<'k> Saver<'k> {
             // A cancelled snapshot holds no values.
             let _ = self.next_heavy();
         }
-        // Drops what was handed over meanwhile.
+        // Drops pieces that were added meanwhile.
         self.snapshot.queue.lock().pieces.clear();
         self.end();
     }

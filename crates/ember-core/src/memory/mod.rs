@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_size_class_is_its_own_and_takes_no_more_than_a_step_beyond_what_was_asked_for() {
+    fn size_classes_are_idempotent_and_exceed_requests_by_less_than_a_step() {
         assert_eq!([1, 8, 16, 128, 256, 4096].map(size_class), [8, 8, 16, 128, 256, 4096]);
         for bytes in 1..200_000 {
             let class = size_class(bytes);

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_moved_stays_what_it_is() {
+    fn moved_allocations_keep_their_contents() {
         let mut all = |_| true;
         let mut mover = Mover::new(&mut all);
         let mut boxed = Box::new(vec![1, 2]);

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_the_queue_holds_is_freed_all_the_same() {
+    fn objects_beyond_the_queue_limit_are_freed_too() {
         let (sender, receiver) = channel();
         for _ in 0..QUEUE_MAX * 3 {
             later(ReportsThread(sender.clone()), 1);

@@ -394,7 +394,7 @@ mod tests {
             let bytes = written(|writer| writer.length(length));
             assert_eq!(bytes, expected);
             assert_eq!(Reader::new(expected).length().unwrap(), length);
-            // Whatever part of it fits into a buffer.
+            // For every size of the buffer.
             for capacity in 1..=expected.len() {
                 let buffered = io::BufReader::with_capacity(capacity, expected);
                 assert_eq!(Reader::new(buffered).length().unwrap(), length);
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_lie_are_refused_without_their_memory() {
+    fn false_lengths_are_rejected_without_allocating_them() {
         for bytes in [
             &b"\x81\x7F\xFF\xFF\xFF\xFF\xFF\xFF\xFFabc"[..],
             b"\xC3\x03\x81\x7F\xFF\xFF\xFF\xFF\xFF\xFF\xFFabc",

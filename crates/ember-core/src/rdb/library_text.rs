@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_library_that_says_server_gets_the_declaration_and_loses_it_again() {
+    fn libraries_that_use_server_gain_a_declaration_that_reading_removes() {
         for body in [
             "server.register_function('f', function() return server.call('PING') end)",
             "local api = server\napi.register_function('f', f)",
@@ -145,7 +145,7 @@ mod tests {
             let written = library_for_redis(text.as_bytes());
             assert_eq!(written.len(), text.len() + DECLARATION.len(), "{body}");
             assert_eq!(written.iter().filter(|&&byte| byte == b'\n').count(), text.matches('\n').count());
-            assert_eq!(library_for_redis(&written), written, "twice is once");
+            assert_eq!(library_for_redis(&written), written, "the conversion is idempotent");
             assert_eq!(plain_library(&written), text.as_bytes());
         }
     }

@@ -117,7 +117,7 @@ pub fn read_string<'b>(bytes: &'b [u8], buffer: &'b mut Vec<u8>) -> Result<NewVa
 }
 
 /// Reads a value of a kind. It gets the encoding that `limits` require, whatever encoding it was written in. O(its
-/// bytes), but for sorted sets O(n log n).
+/// bytes), for sorted sets O(n log n).
 ///
 /// # Errors
 /// If the bytes are not such a value; [`LoadError::Empty`] if it has no elements and cannot be stored without.
@@ -412,7 +412,7 @@ mod tests {
         let mut rest = bytes;
         let value = read_value(&mut Reader::new(&mut rest), Kind::String, &EncodingLimits::DEFAULT);
         let value = value.ok().filter(|_| rest.is_empty());
-        let mut buffer = b"what was there before".to_vec();
+        let mut buffer = b"earlier bytes".to_vec();
         let (form, text) = match (read_string(bytes, &mut buffer), value) {
             (Err(_), None) => return None,
             (Ok(form), Some(Value::String(text))) => (form, text),
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_string_by_itself_is_stored_as_one_that_was_read() {
+    fn single_strings_are_stored_as_strings_of_a_file() {
         let long = b"0123456789abcdef".repeat(4000);
         let noise: Vec<u8> =
             (0..40_000u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
@@ -452,21 +452,23 @@ mod tests {
         ] {
             let bytes = written(text);
             assert_eq!(both(&bytes).as_deref(), Some(text));
-            assert!(both(&[&bytes[..], b"x"].concat()).is_none(), "something follows");
-            assert!(both(&bytes[..bytes.len() - 1]).is_none(), "something is missing");
+            assert!(both(&[&bytes[..], b"x"].concat()).is_none(), "trailing bytes");
+            assert!(both(&bytes[..bytes.len() - 1]).is_none(), "missing bytes");
         }
         assert!(both(b"\xC3\x05\x81\x7F\xFF\xFF\xFF\xFF\xFF\xFF\xFFhello").is_none());
     }
 
     proptest! {
         #[test]
-        fn any_bytes_are_the_same_string_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..40), form in 0u8..8) {
+        fn both_string_readers_agree_on_arbitrary_bytes(
+            bytes in proptest::collection::vec(any::<u8>(), 0..40), form in 0u8..8,
+        ) {
             let first = [0x05, 0x40, 0x80, 0xC0, 0xC1, 0xC2, 0xC3, 0xC4][usize::from(form)];
             both(&[&[first][..], &bytes].concat());
         }
 
         #[test]
-        fn what_was_written_comes_back(text in proptest::collection::vec(0u8..3, 0..300)) {
+        fn written_strings_survive_the_round_trip(text in proptest::collection::vec(0u8..3, 0..300)) {
             prop_assert_eq!(both(&written(&text)), Some(text));
         }
     }

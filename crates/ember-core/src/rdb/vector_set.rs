@@ -77,7 +77,7 @@ fn corrupt(what: &'static str) -> LoadError {
 }
 
 fn number_of<T: PartialEq>(all: &[T], one: &T) -> u64 {
-    all.iter().position(|other| other == one).expect("all are there") as u64
+    all.iter().position(|other| other == one).expect("the table is complete") as u64
 }
 
 /// Returns whether Redis supports such a set.

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictions_are_refused() {
+    fn inconsistent_ziplists_are_rejected() {
         let good = ziplist(&[b"\x00\x03abc", b"\x05\xF1"], 2);
         to_listpack(&good).unwrap();
         for index in 0..good.len() {

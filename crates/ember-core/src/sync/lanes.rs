@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn one_thread_runs_all_and_each_lane_in_its_order() {
+    fn one_thread_runs_all_units_and_each_lane_in_order() {
         let units: [&[usize]; 8] = [&[2], &[0], &[1, 0], &[2], &[0], &[2, 1, 0], &[1], &[0, 0]];
         let lanes = Lanes::new(plan(&units));
         let mut notes = Notes::default();
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_begun_behind_a_failure() {
+    fn no_unit_starts_after_a_failure() {
         let lanes = Lanes::new(plan(&[&[0], &[0, 1], &[0], &[1]]));
         let mut notes = Notes { fails_at: Some(1), ..Notes::default() };
         assert!(!lanes.lead(0, &mut notes));
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn without_units_all_is_done() {
+    fn a_plan_without_units_is_complete() {
         let lanes = Lanes::new(Plan::new(2));
         assert!(lanes.lead(0, &mut Notes::default()));
         assert_eq!(lanes.busy_lanes(), 0);

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn random_members_come_up_equally_often() {
+    fn random_members_are_uniform() {
         let mut set = Intset::new();
         (0..10).for_each(|member| assert!(set.insert(member * 100_000)));
         let mut random = Random::seeded(7);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_contradict_themselves_are_refused() {
+    fn inconsistent_bytes_are_rejected() {
         let good = b"\x02\x00\x00\x00\x03\x00\x00\x00\xfb\xff\x01\x00\x02\x00";
         assert!(Intset::from_bytes(good.to_vec()).is_ok());
         for len in 0..good.len() {
@@ -327,7 +327,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_intset_holds_what_a_tree_would(edits in proptest::collection::vec((any::<bool>(), member()), 0..200)) {
+        fn an_intset_agrees_with_a_tree_set(edits in proptest::collection::vec((any::<bool>(), member()), 0..200)) {
             let mut set = Intset::new();
             let mut model = BTreeSet::new();
             for (adds, member) in edits {

@@ -104,7 +104,7 @@ fn values() -> Vec<(Vec<String>, &'static str, &'static str)> {
     ]
 }
 
-/// What distinguishes a value from others, and shows that it is complete.
+/// Properties that distinguish a value from others, and show that it is complete.
 fn fingerprint(local: &mut Local, key: &str, encoding: &str, show: &str) -> String {
     let show = show.replace(" k", &format!(" {key}"));
     assert_eq!(

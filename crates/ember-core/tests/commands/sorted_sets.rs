@@ -609,7 +609,7 @@ fn changes_are_published_as_events() {
     }
 }
 
-/// What a sorted set must hold.
+/// The expected contents of a sorted set.
 #[derive(Default)]
 struct Model(BTreeMap<String, i64>);
 

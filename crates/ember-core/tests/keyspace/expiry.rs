@@ -133,7 +133,7 @@ fn overwriting_and_deleting_volatile_keys_leaves_bounded_references() {
         ("overwrite among many", |local, n| {
             set(local, &format!("k{}", n * 7919 % 1000), Some(60_000 - n % 50_000))
         }),
-        ("time goes on meanwhile", |local, n| {
+        ("time passes meanwhile", |local, n| {
             set(local, &format!("k{}", n % 100), Some(50_000));
             local.turn.now_ms += 1;
         }),

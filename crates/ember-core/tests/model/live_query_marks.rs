@@ -60,7 +60,7 @@ fn sum(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// What the threads share.
+/// The shared state of the threads.
 struct World {
     keyspace: Keyspace,
     /// Queries on their way to their owner.

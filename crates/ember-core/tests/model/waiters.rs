@@ -27,7 +27,7 @@ impl Shard {
     }
 }
 
-/// What the threads share.
+/// The shared state of the threads.
 #[derive(Default)]
 struct World {
     shard: Mutex<Shard>,
@@ -110,7 +110,7 @@ fn elements_pushed_after_a_client_is_disconnected_stay_in_the_list() {
                 let world = Arc::clone(&world);
                 thread::spawn(move || world.serve())
             };
-            // Whatever the client does, it is ended, and then an element is pushed.
+            // In any case the wait of the client is ended, and then an element is pushed.
             world.slot.end();
             world.push(7);
             let waiter = client.join().unwrap();

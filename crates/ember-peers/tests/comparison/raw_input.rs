@@ -1,4 +1,4 @@
-//! Whatever bytes a client sends, well formed or not, whole or in pieces, ember replies with the same bytes as Redis.
+//! For any bytes that a client sends, well-formed or not, whole or in pieces, ember replies as Redis, byte for byte.
 
 use ember_peers::{Mode, start_ember, start_redis};
 use ember_testkit::{Random, Server, quote};

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use ember_peers::{Mode, require_program, start_ember, start_redis};
 use ember_testkit::{Server, find_ember_cli, wait_until};
 
-/// What a program printed and how it ended.
+/// The output and exit status of a program.
 #[derive(PartialEq, Eq)]
 struct Run {
     code: Option<i32>,

@@ -88,7 +88,7 @@ fn build_into(walk: &mut Walk, target: &Path) {
     QUICK_RELEASE.iter().for_each(|(name, value)| walk.set(name, value));
 }
 
-/// Puts the programs of the current build where `make run` in the copy looks for its results.
+/// Puts the programs of the current build where `make run` in the copy expects its results.
 fn build_nothing(walk: &mut Walk, place: &Path) {
     let release = walk.folder().join("target/release");
     fs::create_dir_all(&release).unwrap();

@@ -1,4 +1,4 @@
-//! Any bytes are an AOF, one with a torn end, or an error; what is valid stays so when the torn end is cut.
+//! Any bytes are an AOF, an AOF with a torn end, or an error. The file stays valid when the torn end is removed.
 #![no_main]
 
 use std::io;
@@ -10,7 +10,7 @@ use ember_persistence::rdb_file::Source;
 use ember_protocol::OwnedBatch;
 use libfuzzer_sys::fuzz_target;
 
-/// Units and where the valid part ends; None for a damaged file.
+/// Returns the number of units and the end of the valid part; None for a damaged file.
 fn read(bytes: &[u8], ending: Ending) -> Option<(u64, u64)> {
     let mut reader = AofReader::new(Source::new(io::Cursor::new(bytes), 0), Path::new("fuzzed"), ending);
     let (mut unit, mut units) = (OwnedBatch::new(), 0);

@@ -1,5 +1,5 @@
-//! Any bytes are an RDB file or an error; what is read is written and read again the same, and can be inserted unless a key
-//! is there twice.
+//! Any bytes are an RDB file or an error. Keys that were read can be written and read again, and can be inserted unless
+//! one occurs twice.
 #![no_main]
 
 use std::path::Path;
@@ -15,7 +15,7 @@ use libfuzzer_sys::fuzz_target;
 
 const LIMITS: EncodingLimits = EncodingLimits::DEFAULT;
 
-/// Reads all keys and writes them; how many there were, or None if the file is damaged.
+/// Reads all keys and writes them. Returns their number, or None if the file is damaged.
 fn rewrite(bytes: &[u8], out: &mut RdbWriter<Vec<u8>>) -> Option<u64> {
     let mut reader = RdbReader::new(bytes, Path::new("fuzzed"), LIMITS).ok()?;
     let mut batch = Batch::new();
@@ -36,7 +36,7 @@ fn rewrite(bytes: &[u8], out: &mut RdbWriter<Vec<u8>>) -> Option<u64> {
     }
 }
 
-/// Inserts all keys; how many there were.
+/// Inserts all keys and returns their number.
 fn insert(bytes: &[u8]) -> Result<u64, RdbError> {
     let local = Local::new(Protocol::Resp2);
     let mut inserter = Inserter::new(&local.keyspace, Turn::new(0, 1), LIMITS);
@@ -55,7 +55,7 @@ fn insert(bytes: &[u8]) -> Result<u64, RdbError> {
 }
 
 fuzz_target!(|data: &[u8]| {
-    // The header is given, so that the fuzzer need not find it; a checksum of 0 is none.
+    // The header is fixed, so the fuzzer need not find it; a checksum of 0 is not verified.
     let bytes = [&b"REDIS0012"[..], data, b"\xFF\0\0\0\0\0\0\0\0"].concat();
     let new = || RdbWriter::new(Vec::new(), VERSION_MAX, true).expect("a vector takes all bytes");
     let mut first = new();
@@ -63,12 +63,12 @@ fuzz_target!(|data: &[u8]| {
     match insert(&bytes).map_err(|error| error.problem) {
         Ok(inserted) => assert_eq!(keys, Some(inserted), "all keys are inserted or have expired"),
         Err(RdbProblem::DuplicateKey(_) | RdbProblem::Database(_)) => {}
-        Err(_) => assert_eq!(keys, None, "what can be read can be inserted"),
+        Err(_) => assert_eq!(keys, None, "readable keys can be inserted"),
     }
     let Some(keys) = keys else { return };
     let (first, _) = first.finish().expect("a vector takes all bytes");
     let mut second = new();
-    assert_eq!(rewrite(&first, &mut second), Some(keys), "what was written is read");
+    assert_eq!(rewrite(&first, &mut second), Some(keys), "written keys can be read");
     let (second, _) = second.finish().expect("a vector takes all bytes");
     assert_eq!(first.len(), second.len());
 });

@@ -1,4 +1,4 @@
-//! Any bytes are the payload of RESTORE or an error; what is restored is dumped and restored again.
+//! Any bytes are the payload of RESTORE or an error. Restored values can be dumped and restored again.
 #![no_main]
 
 use emberkv_core::keyspace::entry::Slot;
@@ -10,7 +10,7 @@ const LIMITS: EncodingLimits = EncodingLimits::DEFAULT;
 
 fuzz_target!(|data: &[u8]| {
     assert!(restore(data, &LIMITS, PayloadChecks::ALL).is_err() || data.len() > 10);
-    // Without the checksum, which the fuzzer does not find.
+    // The value is read without a checksum, which the fuzzer cannot find.
     let Some((&kind, value)) = data.split_first() else { return };
     let Some(kind) = Kind::from_byte(kind) else { return };
     let Ok(value) = read_value(&mut Reader::new(value), kind, &LIMITS) else { return };
@@ -18,6 +18,6 @@ fuzz_target!(|data: &[u8]| {
     let slot = Slot::new(0, b"key", value.into_new(&mut buffer), None, 0);
     for version in [VERSION_MAX, VALKEY_VERSION] {
         let payload = dump(slot.entry(), version);
-        restore(&payload, &LIMITS, PayloadChecks::ALL).expect("what was dumped is restored");
+        restore(&payload, &LIMITS, PayloadChecks::ALL).expect("dumped values can be restored");
     }
 });

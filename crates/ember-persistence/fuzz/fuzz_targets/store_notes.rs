@@ -1,4 +1,4 @@
-//! What a checkpoint says beside the rows of a store: notes are read as they are written, and nothing else is read as notes.
+//! The notes that a checkpoint adds to the rows of a store: only bytes that encode notes are decoded as notes.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Any arguments of the commands on vectors are answered, and leave the keyspace whole. Words end with 0xFF, calls with
-//! 0xFE.
+//! Vector commands reply to any arguments and preserve the invariants of the keyspace. Arguments are separated by 0xFF,
+//! calls by 0xFE.
 #![no_main]
 
 use ember_protocol::Protocol;
@@ -35,7 +35,7 @@ const NAMES: [&[u8]; 24] = [
 
 fuzz_target!(|data: &[u8]| {
     let mut local = Local::new(Protocol::Resp3);
-    // With nobody who links, vectors stay pending and removed ones dead.
+    // No thread links vectors here, so added vectors stay pending and removed ones dead.
     local.turn.settings.links_vectors_later = data.len() % 2 == 1;
     for call in data.split(|&byte| byte == 0xFE) {
         let Some((&name, rest)) = call.split_first() else { continue };

@@ -1,4 +1,4 @@
-//! Any bytes are a filter of vectors or an error, in both languages; what is compiled takes any attributes.
+//! Any bytes are a vector filter or an error, in both languages. A compiled filter accepts any attributes.
 #![no_main]
 
 use emberkv_core::types::vector_set::{FieldPaths, Filter, FilterError};

@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_one_at_its_place_only() {
+    fn a_batch_line_is_valid_only_at_its_position() {
         let line = BatchLine { crc: u64::MAX - 5, len: 77, durable: 1 << 40 };
         let bytes = line.to_bytes(3, 1000);
         assert_eq!(bytes.len(), BATCH_LINE_BYTES);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_its_commands_behind_a_line() {
+    fn a_batch_is_a_line_followed_by_its_commands() {
         let mut batch = Batch::new();
         batch.time(7);
         batch.command(&[b"SET", b"key", b""]);

@@ -70,7 +70,7 @@ pub enum AofError {
 }
 
 impl AofError {
-    /// Whether a file differs, from some place on, from what was written, rather than being unreadable.
+    /// Whether a file differs, from some position on, from the written bytes, rather than being unreadable.
     pub fn is_damage(&self) -> bool {
         match self {
             AofError::Damaged { .. } | AofError::Short { .. } => true,

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_manifest_is_refused_with_its_line() {
+    fn invalid_manifests_are_rejected_with_their_line() {
         let long = [b"file ", &[b'a'; 1020][..], b" seq 1 type i\n"].concat();
         for (text, line) in [
             (&b""[..], 0),
@@ -354,7 +354,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_name_comes_back(
+        fn any_name_survives_the_round_trip(
             name in "[^/\\\\\u{0}]{1,40}",
             sequence in 1..u64::MAX >> 1,
             size in any::<Option<u64>>(),
@@ -366,7 +366,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_a_manifest_or_not(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_bytes_are_parsed_without_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = Manifest::parse(&bytes);
         }
     }

@@ -53,7 +53,7 @@ enum Stop {
     Ends,
     /// The bytes are not valid here.
     Wrong(&'static str),
-    /// The bytes are complete and differ from what was written.
+    /// The bytes are complete and differ from the written ones.
     Damaged(&'static str),
     /// The bytes cannot be read.
     Io(io::Error),

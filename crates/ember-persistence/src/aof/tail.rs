@@ -1,4 +1,4 @@
-//! Classifies an unreadable place by what follows it: a torn end, or damage.
+//! Classifies an unreadable place by the bytes after it: a torn end, or damage.
 //!
 //! A killed process leaves the beginning of its last write: nothing follows an unreadable batch then. A power cut may
 //! lose any unsynced sector and leaves zeros there: batches may follow, each at the place it was written for, and none

@@ -351,7 +351,7 @@ impl AofWriter {
         if self.is_closed {
             return Ok(());
         }
-        // An empty batch, which records what is durable.
+        // An empty batch, which records the durable offset.
         let mut batch = Batch::new();
         let bytes = batch.seal(self.identity, self.good.said, self.durable.said);
         self.write(bytes, true)?;

@@ -23,7 +23,7 @@ pub struct RdbError {
 /// The problem with an RDB file.
 #[derive(Debug)]
 pub enum RdbProblem {
-    /// It cannot be read; for encrypted files, possibly because it differs from what was written.
+    /// It cannot be read; for encrypted files, possibly because it differs from the written bytes.
     Io(io::Error),
     /// It ends too early.
     Truncated,
@@ -52,7 +52,7 @@ pub enum RdbProblem {
     DuplicateKey(Vec<u8>),
     /// The database does not exist.
     Database(u64),
-    /// The caller refused what was read; the text gives the reason.
+    /// The caller refused the data; the text gives the reason.
     Refused(String),
 }
 

@@ -89,7 +89,7 @@ impl<R: Read> Source<R> {
 
     /// Consumes the first `count` buffered bytes.
     pub fn advance(&mut self, count: usize) {
-        assert!(count <= self.end - self.at, "only what is buffered can be taken");
+        assert!(count <= self.end - self.at, "only buffered bytes can be taken");
         self.at += count;
     }
 

@@ -112,7 +112,7 @@ pub fn for_each(local: &Local, mut visit: impl FnMut(usize, EntryRef<'_>)) {
     }
 }
 
-/// What a client sees of every key: by database and name.
+/// The client-visible state of every key, by database and name.
 pub fn seen(local: &mut Local) -> Seen {
     let mut names = Vec::new();
     for_each(local, |database, entry| names.push((database, entry.key().to_vec())));

@@ -1,5 +1,4 @@
-//! Any text is read as a number only in its canonical form, and every double that is read can be written and read
-//! again.
+//! Any text is an integer only in its canonical form, and every parsed double survives writing and parsing.
 #![no_main]
 
 use ember_protocol::number::{parse_f64, parse_i64, parse_u64, write_f64, write_i64, write_u64};

@@ -1,5 +1,5 @@
-//! Any bytes, in any pieces, give the commands the slow reading of the whole gives. The first 8 bytes choose
-//! the pieces.
+//! Any bytes, fed in any pieces, result in the same commands as the reference parser on the whole input. The first 8
+//! bytes select the limits and the pieces.
 #![no_main]
 
 use ember_protocol::{BATCH_COMMANDS_MAX, Batch, Limits, ParseStatus, Parser};

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_painted_by_their_kind() {
+    fn reply_pieces_are_colored_by_kind() {
         let list = Value::Array(vec![Value::from("a"), Value::Null]);
         let painted = render_with(&list, &|piece, text, out| {
             out.extend_from_slice(format!("<{piece:?} {}>", String::from_utf8_lossy(text)).as_bytes());
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_quote_writes_split_arguments_reads() {
+    fn split_arguments_reads_the_output_of_quote() {
         let all: Vec<u8> = (0..=255).collect();
         assert_eq!(split_arguments(format!("GET {}", quote(&all))), Some(vec![b"GET".to_vec(), all]));
     }

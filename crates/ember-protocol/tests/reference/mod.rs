@@ -7,7 +7,7 @@ use ember_protocol::{Limits, ProtocolError};
 pub(crate) struct Reading {
     /// The complete commands in order.
     pub(crate) commands: Vec<Vec<Vec<u8>>>,
-    /// What ended the reading, if not the end of the input.
+    /// The error that ended the reading, if not the end of the input.
     pub(crate) error: Option<ProtocolError>,
 }
 

@@ -1,5 +1,5 @@
-//! What a primary says before its stream. The stream itself is commands, whose parser `requests` of ember-protocol fuzzes,
-//! behind an RDB file, whose reader `rdb_files` of ember-persistence does.
+//! Answers of a primary before its stream. The target `rdb_files` of ember-persistence fuzzes the reader of the RDB
+//! file that follows, and `requests` of ember-protocol fuzzes the parser of commands.
 
 #![no_main]
 

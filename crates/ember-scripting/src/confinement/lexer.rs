@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_cut_as_lua_cuts_them() {
+    fn tokens_are_split_as_in_lua() {
         for (text, words) in [
             ("a=b.c..d", "a = b . c .. d"),
             ("local x,y=1,.5", "local x , y = #1 , #.5"),

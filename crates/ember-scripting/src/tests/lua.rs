@@ -126,7 +126,7 @@ fn long_strings_are_joined_in_pieces() {
 }
 
 #[test]
-fn what_is_made_to_be_slow_is_not() {
+fn adversarial_tables_are_not_slow() {
     // The length operator took linear time on tables constructed for that.
     let length = "local t = {} for i = 31, 0, -1 do t[2 ^ i] = 1 end for i = 100000, 1, -1 do t[i] = 1 end \
                   local n = #t return t[n] == 1 and t[n + 1] == nil";
@@ -189,7 +189,7 @@ fn strings_that_differ_in_the_middle_are_no_slower() {
 }
 
 #[test]
-fn numbers_that_collided_are_no_slower() {
+fn colliding_numbers_are_no_slower() {
     // Lua 5.1.5 hashes a number as the sum of its two halves.
     let numbers = |expression: &str| {
         format!("redis.setresp(3) local t = {{}} for i = 1, 20000 do t[{expression}] = i end return true")
@@ -248,7 +248,7 @@ fn calls_nested_too_deep_are_errors() {
 }
 
 #[test]
-fn odd_errors_are_described() {
+fn errors_of_any_type_are_described() {
     for (script, answer) in [
         ("error()", "-ERR nil"),
         ("error({})", "-ERR unknown error"),
@@ -261,7 +261,7 @@ fn odd_errors_are_described() {
 }
 
 #[test]
-fn libraries_written_in_rust_refuse_what_overflowed() {
+fn libraries_in_rust_reject_overflowing_arguments() {
     for (script, answer) in [
         ("return bit.tohex(65535, -2147483648)", "$8|0000FFFF"),
         ("return bit.tohex(65535, 2147483647)", "$8|0000ffff"),

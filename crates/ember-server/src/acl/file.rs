@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_is_told_with_its_line_but_no_secret() {
+    fn every_error_is_reported_with_its_line_but_no_secret() {
         let end = "WARNING: ACL errors detected, no change to the previously active ACL rules was performed";
         for (text, error) in [
             ("# comment", "users.acl:1 should start with user keyword followed by the username. "),

@@ -158,12 +158,12 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_entries_go_first() {
+    fn the_oldest_entries_are_removed_first() {
         let log = AclLog::default();
         ["a", "b", "c"].into_iter().for_each(|object| log.enter(entry(object, 0), 2));
         assert_eq!(shown(&log), [(2, 1, "c".to_owned()), (1, 1, "b".to_owned())]);
         log.enter(entry("d", 0), 0);
-        assert!(shown(&log).is_empty(), "a log of no length keeps nothing");
+        assert!(shown(&log).is_empty(), "a log with length 0 is empty");
         assert_eq!(log.counts(), [0, 0, 4, 0]);
     }
 }

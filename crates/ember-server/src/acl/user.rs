@@ -331,7 +331,7 @@ mod tests {
             let fixture = Fixture::new(rules);
             assert_eq!(fixture.described(), described, "{rules}");
             let again = Fixture::new(&described);
-            assert_eq!(again.described(), described, "applied to a new user it makes the same");
+            assert_eq!(again.described(), described, "the description recreates the user");
         }
     }
 

@@ -44,7 +44,7 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 /// LOADING.
 ///
 /// # Errors
-/// One line that says what is wrong, where, and what to do: a server must not start with half of its keys.
+/// One line with the error, its position and a remedy: a server must not start with half of its keys.
 pub(crate) fn load_at_start(server: &'static Server) -> Result<Option<OpenedFiles>, String> {
     let config = server.config.snapshot();
     resuming::check_directory(server, &config)?;
@@ -150,7 +150,7 @@ const WRITTEN_WITHIN: Duration = Duration::from_secs(10);
 /// files. The worker has exclusive access and holds no lock.
 ///
 /// # Errors
-/// One line that says what is wrong, and where. Without files, during a rewrite, and with a disk that refuses writes,
+/// One line with the error and its position. Without files, during a rewrite, and with a disk that refuses writes,
 /// nothing has changed; otherwise the keys before the mistake are loaded.
 pub(crate) fn reload(executor: &mut Executor) -> Result<(), String> {
     let (server, config) = (executor.server, Arc::clone(&executor.config));

@@ -16,7 +16,7 @@ pub(crate) struct Beginning {
     pub(super) holds: bool,
 }
 
-/// What to do when all records up to number `after` are written.
+/// The action after all records up to number `after` are written.
 pub(crate) enum Order {
     /// Begin an AOF. Earlier records are not written: their effects are in its base.
     Begin(Box<Beginning>),

@@ -37,7 +37,7 @@ const KEYS_PER_CHECK: u64 = 4096;
 /// Checks that the directory contains no store but that of the configuration: a store's log alone is not a data set.
 ///
 /// # Errors
-/// A line that says which store there is, and what to do.
+/// A line with the existing store and a remedy.
 pub(super) fn check_directory(server: &Server, config: &Config) -> Result<(), String> {
     match Store::find(server.disk.as_ref(), Path::new(DIRECTORY)) {
         Some(there) if config.store.engine() != Some(there) => Err(format!(

@@ -163,7 +163,7 @@ pub(crate) fn is_due(server: &Server, config: &Config) -> bool {
                     || (server.journal.is_read_by(Reader::Aof) && is_grown(server, config)))))
 }
 
-/// Begins what is due. The worker is inside the gate and holds no lock.
+/// Begins rewrites and checkpoints that are due. The worker is inside the gate and holds no lock.
 pub(crate) fn begin_due(executor: &mut Executor) {
     let server = executor.server;
     let aof = &Aof::of(server).state;

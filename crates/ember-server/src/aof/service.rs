@@ -47,7 +47,7 @@ impl Aof {
 /// Returns the files of the AOF, which may be none.
 ///
 /// # Errors
-/// One line that says what is wrong with them, and what to do.
+/// One line with the error and a remedy.
 pub(super) fn open(server: &Server, config: &Config) -> Result<AofDirectory, String> {
     let directory = Path::new(&config.appenddirname);
     AofDirectory::open(&server.disk, directory, &config.appendfilename, &server.encryption())

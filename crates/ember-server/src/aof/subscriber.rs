@@ -108,7 +108,7 @@ pub(super) struct AofSubscriber {
     unopened: Option<UnopenedFiles>,
     orders: VecDeque<Order>,
     rewriting: Option<Rewriting>,
-    /// What precedes the next records in the file: the time.
+    /// The bytes that precede the next records in the file: the time.
     lead: Batch,
     /// Records that could not be written, up to this number.
     pending: Batch,

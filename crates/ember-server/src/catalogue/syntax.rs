@@ -1,7 +1,7 @@
 //! The arguments of a command as a tree, parsed from the syntax line of its specification.
 //!
 //! `COMMAND DOCS` replies such a tree. The notation is that of Redis's documentation: `word` is a value, `WORD` is
-//! literal, `[…]` is optional, `<…>` only groups, `|` separates alternatives, and `...` repeats what is before it:
+//! literal, `[…]` is optional, `<…>` only groups, `|` separates alternatives, and `...` repeats the preceding part:
 //! `key [key ...]` is one or more keys, `WEIGHTS weight [weight ...]` is a literal and one or more weights.
 //!
 //! Three marks extend the notation and are not shown to users: `name:` before a group names it, `@7.0.0` after an
@@ -203,7 +203,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Reads `[…]`: an optional argument, or the repetition of what is before it.
+    /// Reads `[…]`: an optional argument, or the repetition of the preceding part.
     fn add_optional(&mut self, name: Option<&str>, sequence: &mut Vec<Argument>) {
         let keys = self.keys;
         let mut group = self.group("]");
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn values_have_the_types_their_names_tell() {
+    fn argument_names_determine_types() {
         assert_eq!(tree("setrange", "key offset value"), "key:key0 offset:integer value:string");
         assert_eq!(tree("incrbyfloat", "key increment"), "key:key0 increment:double");
         assert_eq!(tree("rename", "key newkey"), "key:key0 newkey:key1");

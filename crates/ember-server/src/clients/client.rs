@@ -144,7 +144,7 @@ pub(crate) struct ClientView {
     pub(crate) ending: Arc<EndingClients>,
     /// Set while the connection waits for `CLIENT PAUSE` to end.
     pub(crate) is_paused: AtomicBool,
-    /// What the connection waits for while it is in a blocking command.
+    /// The event that the connection waits for during a blocking command.
     pub(crate) waiter: WaiterSlot,
     /// Whether the client receives the commands of others (MONITOR).
     pub(crate) is_monitor: AtomicBool,

@@ -1,7 +1,7 @@
 //! A connection: its socket, requests read and not yet run, replies written and not yet sent.
 //!
 //! An idle connection holds no buffers: a worker reads into a buffer of its own and writes replies into another, and
-//! only what is left over (part of a command, replies that the socket does not accept) moves into the connection.
+//! only the rest (part of a command, replies that the socket does not accept) moves into the connection.
 
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
@@ -513,8 +513,8 @@ impl Connection {
         self.acknowledges = self.acknowledges.max(record);
     }
 
-    /// Returns whether the replies may be sent: what they acknowledge is durable as required, and `replicas` replicas
-    /// have it.
+    /// Returns whether the replies may be sent: the acknowledged writes are durable as required, and `replicas`
+    /// replicas have them.
     #[inline]
     pub(crate) fn may_send(&mut self, journal: &JournalHub, replicas: u32) -> bool {
         if self.acknowledges != 0

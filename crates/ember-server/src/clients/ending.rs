@@ -1,4 +1,4 @@
-//! Clients that are being disconnected: the decision is made, and their workers have not closed the connections yet.
+//! Clients that are being disconnected: their workers have not closed the connections yet.
 //!
 //! ```text
 //! decided, on any worker ─ the client's view is marked ─ its waiter is ended, and it is entered here
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_at_once_outranks_one_after_the_replies_and_nothing_else() {
+    fn an_immediate_end_replaces_only_an_end_after_the_replies() {
         let (ending, state) = (EndingClients::default(), AtomicU8::new(0));
         assert!(ending.get().is_none());
         assert!(ending.enter(7, &state, EndReason::AfterReplies));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_client_is_not_entered() {
+    fn closed_clients_are_not_added() {
         let (ending, state) = (EndingClients::default(), AtomicU8::new(0));
         assert!(!ending.leave(7, &state));
         assert!(!ending.enter(7, &state, EndReason::Killed) && ending.get().is_none());

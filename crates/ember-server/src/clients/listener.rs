@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_beyond_the_loopback_are_open_to_others() {
+    fn non_loopback_addresses_are_reachable_by_others() {
         let is_open =
             |text: &str| Address { socket: text.parse().unwrap(), is_tls: false }.is_open_to_others();
         assert!(["0.0.0.0:1", "[::]:1", "192.0.2.1:1"].into_iter().all(is_open));

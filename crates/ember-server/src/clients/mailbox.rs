@@ -13,7 +13,7 @@ use super::watchers::{Marked, State};
 use crate::config::ShutdownOptions;
 use crate::system::driver::Bell;
 
-/// What waits for cold values.
+/// The waiter for cold values.
 #[derive(Clone, Debug)]
 pub(crate) enum Awaiting {
     /// The connection with this number and client id, parked at the command that needs them.
@@ -92,7 +92,7 @@ impl Mailbox {
         }
     }
 
-    /// Marks the worker as about to sleep; returns false if a message is there, so that it must not.
+    /// Marks the worker as about to sleep; returns false if there is a message, so that it must not sleep.
     pub(crate) fn fall_asleep(&self) -> bool {
         self.messages.fall_asleep()
     }

@@ -19,7 +19,7 @@ pub(crate) trait Feed: Send {
 pub(crate) enum Over {
     /// The replica has everything it requested.
     Served,
-    /// The replica cannot get what it needs, for this reason.
+    /// The replica cannot receive the data it needs, for this reason.
     Lost(String),
 }
 
@@ -58,14 +58,14 @@ pub(crate) enum Program {
 }
 
 impl Program {
-    /// Combines what a server has said with a further statement; an identified ember stays ember.
+    /// Combines earlier statements of a server with a further one; an identified ember stays ember.
     pub(crate) fn or(self, other: Program) -> Program {
         // To a Valkey primary, ember names a version of Valkey, too.
         if self == Program::Ember || other == Program::Unknown { self } else { other }
     }
 }
 
-/// What a client says about itself before it becomes a replica, and its feed then.
+/// Statements of a client before it becomes a replica, and its feed then.
 #[derive(Default)]
 pub(crate) struct Replica {
     /// The port that it listens on, and its address if that differs from its connection's.

@@ -1,4 +1,4 @@
-//! Client-side caching: which clients are notified when what they have read changes.
+//! Client-side caching: which clients are notified when keys that they have read change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -598,7 +598,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_state_is_sent_whatever_it_is_but_none_from_before() {
+    fn the_first_state_is_always_sent_unless_it_is_older() {
         let query = query();
         let now = Instant::now();
         let awaited = || AwaitedFirst { begun: now, since: None };
@@ -615,7 +615,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_client_gets_the_newest_state_unless_it_has_it() {
+    fn a_slow_client_receives_the_newest_state_unless_it_is_equal() {
         let query = query();
         let now = Instant::now();
         let mut watcher = watcher(&query, Pace::default());
@@ -623,11 +623,11 @@ mod tests {
         assert_eq!(receive(&mut watcher, &state(&query, 12, 3), true, now), Reception::Waits);
         assert_eq!((watcher.waiting.as_ref().unwrap().sequence, watcher.coalesced), (12, 1));
         assert_eq!(receive(&mut watcher, &state(&query, 13, 1), true, now), Reception::Known);
-        assert!(watcher.waiting.is_none(), "what it was sent last is the state again");
+        assert!(watcher.waiting.is_none(), "the state equals the last one sent");
     }
 
     #[test]
-    fn an_interval_keeps_the_newest_state_back() {
+    fn an_interval_delays_the_newest_state() {
         let query = query();
         let now = Instant::now();
         let interval = Duration::from_millis(100);
@@ -639,7 +639,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_different_queries_never_meet() {
+    fn different_queries_have_different_numbers() {
         let (one, other) = (query(), query());
         let mut watchers = Watchers::default();
         watchers.enter(7, 7, watcher(&one, Pace::default()));
@@ -651,7 +651,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_another_number_than_its_call_is_found_when_that_is_free_again() {
+    fn a_watcher_with_a_displaced_number_is_found_after_its_number_is_freed() {
         let (one, other) = (query(), query());
         let mut watchers = Watchers::default();
         watchers.enter(7, 7, watcher(&one, Pace::default()));
@@ -663,7 +663,7 @@ mod tests {
     }
 
     #[test]
-    fn states_that_are_not_kept_are_asked_for_one_by_one() {
+    fn unretained_states_are_requested_one_by_one() {
         let query = query();
         let now = Instant::now();
         let mut watchers = Watchers::default();
@@ -679,7 +679,7 @@ mod tests {
         assert_eq!(watchers.waiting_bytes(), newer.memory.bytes());
         assert_eq!(newer.memory.account.under_way(), 0);
         assert!(matches!(watchers.next_waiting(), Some((0, Waited::Missed(_)))));
-        assert!(matches!(watchers.next_waiting(), Some((1, Waited::State(_)))), "this one was kept");
+        assert!(matches!(watchers.next_waiting(), Some((1, Waited::State(_)))), "this state was retained");
         assert!(watchers.next_waiting().is_none() && watchers.has_waiting() && watchers.waiting_bytes() == 0);
         assert!(!watchers.end_asking(2) && watchers.end_asking(0));
         assert!(matches!(watchers.next_waiting(), Some((2, Waited::Missed(_)))));
@@ -692,7 +692,7 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_of_states_does_not_grow_by_those_who_leave() {
+    fn the_queue_of_states_does_not_grow_with_removed_watchers() {
         let query = query();
         let mut watchers = Watchers::default();
         for number in 0..20_000 {

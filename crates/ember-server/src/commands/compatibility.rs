@@ -60,7 +60,7 @@ fn beyond<'r>(registry: &'r Registry, known: &BTreeSet<&str>) -> impl Iterator<I
     })
 }
 
-/// Returns the lines of a table of commands: what they do, their cost, and their first version.
+/// Returns the lines of a table of commands: their summary, their cost, and their first version.
 fn lines<'r>(commands: impl IntoIterator<Item = &'r Command>) -> String {
     let mut text = String::from("| command | description | complexity | since |\n|---|---|---|---|\n");
     for command in commands {
@@ -141,7 +141,7 @@ fn the_reference_of_commands_is_the_generated_one() {
 }
 
 #[test]
-fn every_command_of_redis_is_there_but_those_that_are_absent_on_purpose() {
+fn every_redis_command_exists_except_the_listed_ones() {
     let registry = registry();
     for (group, names) in groups().filter(|(group, _)| !ABSENT_GROUPS.contains(group)) {
         for name in names.into_iter().filter(|name| !ABSENT.contains(name)) {
@@ -149,13 +149,13 @@ fn every_command_of_redis_is_there_but_those_that_are_absent_on_purpose() {
         }
     }
     for name in ABSENT {
-        assert!(registry.find_full(name.as_bytes()).is_none(), "{name} is there now");
+        assert!(registry.find_full(name.as_bytes()).is_none(), "{name} exists now");
     }
 }
 
 #[test]
 fn the_table_in_the_documentation_is_the_generated_one() {
-    let document = std::fs::read_to_string(DOCUMENT).expect("the document is there");
+    let document = std::fs::read_to_string(DOCUMENT).expect("the document exists");
     let (before, rest) = document.split_once(BEGIN).expect("the table begins");
     let (found, after) = rest.split_once(END).expect("the table ends");
     if std::env::var_os("EMBER_BLESS").is_some() {

@@ -23,7 +23,7 @@ fn names_are_unique_and_in_lower_case() {
     let registry = registry();
     let mut names = HashSet::new();
     for command in registry.all() {
-        assert!(names.insert(&command.full_name), "{} is there twice", command.full_name);
+        assert!(names.insert(&command.full_name), "{} occurs twice", command.full_name);
         assert_eq!(command.full_name, command.full_name.to_ascii_lowercase());
         let found = registry.find_full(command.full_name.to_ascii_uppercase().as_bytes());
         assert!(found.is_some_and(|found| found.index == command.index), "{}", command.full_name);
@@ -113,7 +113,7 @@ fn every_example_is_a_call_of_its_command() {
 }
 
 #[test]
-fn every_example_answers_what_it_says() {
+fn every_example_returns_its_documented_reply() {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let saved = std::env::temp_dir().join(format!("ember-examples-{}", std::process::id()));
     std::fs::create_dir_all(&saved).unwrap();

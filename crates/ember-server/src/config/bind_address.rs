@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_an_address_is_refused() {
+    fn invalid_addresses_are_rejected() {
         assert_eq!(
             parse("10.0.0.1:80"),
             Err("'10.0.0.1:80' is neither an IP address nor a host name".to_owned())

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_add_up() {
+    fn repeated_hosts_are_combined() {
         let line = parse(&["--host", "10.0.0.1", "--bind", "10.0.0.2", "--host=::1"]).unwrap();
         assert_eq!(assigned(&line), [("bind", "10.0.0.1 10.0.0.2 ::1")]);
     }

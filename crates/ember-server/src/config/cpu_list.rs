@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_refused() {
+    fn invalid_cpu_lists_are_rejected() {
         for text in ["a", "1,", "3-1", "0-7:0", "0-1024", "-1", "+1", " 1", "99999999999999999999"] {
             assert!(CpuList::parse(text).is_err(), "{text}");
         }

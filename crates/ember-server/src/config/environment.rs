@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_of_others_are_left_alone() {
+    fn unrelated_variables_are_ignored() {
         let others =
             [("EMBER_CONCURRENT_PORT", "1"), ("EMBER_SHARDED_PORT", "2"), ("PORT", "3"), ("ember_port", "4")];
         assert_eq!(assigned(&others), []);

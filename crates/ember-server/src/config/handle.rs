@@ -183,7 +183,7 @@ fn whole_path<'t>(parameter: &Parameter, text: &'t str) -> Cow<'t, str> {
 
 type Change<'a> = (&'static str, &'static Parameter, &'a [u8]);
 
-/// Looks up the names of a CONFIG SET and checks what does not depend on the values; the first mistake counts.
+/// Looks up the names of a CONFIG SET and checks all that does not depend on the values; the first mistake counts.
 fn resolve<'a>(
     pairs: &[(&[u8], &'a [u8])],
     may_change_protected: bool,
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn simultaneous_changes_are_not_lost() {
+    fn concurrent_changes_are_not_lost() {
         let handle = handle();
         std::thread::scope(|scope| {
             for name in ["hz", "timeout", "tcp-keepalive"] {
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn set_fails_with_the_words_of_redis() {
+    fn errors_of_config_set_have_the_text_of_redis() {
         let handle = handle();
         let policies = "argument(s) must be one of the following: volatile-lru, volatile-lfu, volatile-random, \
                         volatile-ttl, allkeys-lru, allkeys-lfu, allkeys-random, noeviction";

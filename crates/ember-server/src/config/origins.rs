@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn any_origin_is_allowed_by_a_star_and_none_by_nothing() {
+    fn a_star_allows_any_origin_and_an_empty_list_none() {
         assert!(Origins::parse("*").unwrap().allow("null"));
         assert!(!Origins::parse("").unwrap().allow("https://app.example"));
     }

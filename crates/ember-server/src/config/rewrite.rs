@@ -356,7 +356,7 @@ hz 20
     }
 
     #[test]
-    fn a_file_which_was_broken_meanwhile_is_left_alone() {
+    fn a_file_with_errors_is_not_rewritten() {
         let directory = TestDirectory::new();
         let path = directory.write("a.conf", "hz 20\nbogus 1\n");
         let handle = ConfigHandle::new(Config::default(), Some(path.clone().into()));

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_add_their_rules_in_the_place_of_the_default() {
+    fn save_lines_replace_the_default_and_accumulate() {
         let mut rules = SaveRules::default();
         rules.set("3600 1").unwrap();
         for (line, together) in [("900 1", "900 1"), ("60 0", "900 1 60 0"), ("", ""), ("5 5 6 6", "5 5 6 6")]

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_read_in_any_order_and_shown_in_redis_s() {
+    fn options_are_read_in_any_order_and_shown_in_the_order_of_redis() {
         for (text, shown) in [
             ("default", "default"),
             ("FORCE now save", "save now force"),
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_itself_is_refused() {
+    fn contradictory_options_are_rejected() {
         let refused = ShutdownOptions::parse("save nosave").unwrap_err();
         assert_eq!(refused, "shutdown options SAVE and NOSAVE can't be used simultaneously");
         for text in ["", "never", "save,now"] {

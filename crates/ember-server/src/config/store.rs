@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_is_durable_unless_it_is_told_otherwise() {
+    fn stores_are_durable_unless_configured_otherwise() {
         let config = applied(&[("store", "map")]).unwrap();
         let kept = (config.appendonly, config.appendfsync, &*config.dir, config.save.is_empty());
         assert_eq!(kept, (true, AppendFsync::Always, "map.db", true));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stated_beside_a_store_says_the_same() {
+    fn parameters_that_contradict_a_store_are_rejected() {
         for (lines, error) in [
             (&[("path", "x")][..], "--path: this parameter requires a store: add 'store map'"),
             (&[("fsync", "no")], "--fsync: this parameter requires a store: add 'store map'"),

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn an_included_user_may_be_spelled_as_at_the_start() {
+    fn included_users_may_have_the_spelling_of_the_startup() {
         let directory = TestDirectory::new();
         let path = directory.write("users.conf", "user alice on >pw +@all\n");
         let inside = Path::new(&path).parent().unwrap();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_of_a_line_is_no_password() {
+    fn debug_output_of_a_line_has_no_password() {
         let directives = stated("user alice on >secret\n", "a.conf", Path::new("")).unwrap().users;
         assert_eq!(format!("{directives:?}"), "[UserDirective(Some(\"alice\") at a.conf:1)]");
     }

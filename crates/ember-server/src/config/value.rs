@@ -240,7 +240,7 @@ choices! {
         Kv = "kv",
     }
 
-    /// When writes to the AOF are made durable.
+    /// When writes to the AOF become durable.
     AppendFsync {
         /// Before they are acknowledged.
         Always = "always",

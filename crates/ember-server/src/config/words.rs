@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn double_quotes_know_escapes_and_single_quotes_only_their_own() {
+    fn double_quotes_allow_escapes_and_single_quotes_only_an_escaped_quote() {
         assert_eq!(words(r#"a "b c\n\x41\"\\\q""#), ["a", "b c\nA\"\\q"]);
         assert_eq!(words(r"a 'b\n\'c'"), ["a", r"b\n'c"]);
         assert_eq!(words(r#"save """#), ["save", ""]);

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn only_addresses_and_names_of_ours_are_us() {
+    fn only_own_addresses_and_names_are_accepted_as_host() {
         let bind = [BindAddress { host: "ember.example".to_owned(), optional: false }];
         for host in [
             "127.0.0.1:9121",
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_told_by_its_type_alone() {
+    fn json_is_recognized_only_by_its_content_type() {
         assert!(is_json(&headers(&[("content-type", "application/json; charset=utf-8")])));
         for other in ["text/plain", "application/x-www-form-urlencoded", "text/plain; application/json"] {
             assert!(!is_json(&headers(&[("content-type", other)])), "{other}");

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_idle_visitor_of_the_busiest_address_makes_room() {
+    fn the_longest_idle_connection_of_the_busiest_address_is_evicted() {
         let places = Arc::new(Places::default());
         let begin = Instant::now();
         let mut held: Vec<Place> = (0..PLACES_MAX)
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(numbers(&places)[..4], [0, 1, 2, 4]);
         drop(held.pop());
         held.push(places.try_take(address(0), begin).unwrap());
-        assert_eq!(numbers(&places)[..4], [0, 1, 2, 4], "there was a place");
+        assert_eq!(numbers(&places)[..4], [0, 1, 2, 4], "no connection is evicted");
         // A connection with a request yields only when its response takes long.
         for place in &held {
             place.record_request();

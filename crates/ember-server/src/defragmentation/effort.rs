@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_effort_grows_with_what_is_unused() {
+    fn the_effort_grows_with_unused_memory() {
         let effort = Effort {
             ignored_bytes: 1000,
             lower_percent: 10,
@@ -89,11 +89,7 @@ mod tests {
             assert_eq!(effort.percent(10_000 + unused, 10_000, 0), expected, "{unused}");
         }
         assert_eq!(effort.percent(101_000, 100_000, 0), None, "one per cent");
-        assert_eq!(
-            effort.percent(5, 10, 0),
-            None,
-            "what is in caches may count as allocated and not be active"
-        );
+        assert_eq!(effort.percent(5, 10, 0), None, "cached memory may count as allocated and not as active");
         let above = |limit| effort.percent(11_000, 10_000, limit);
         let limits = [1_000_000, 11_000, 10_500, 10_000, 9_565, 8_800, 1_000];
         assert_eq!(limits.map(above), [1, 1, 1, 7, 13, 25, 25].map(Some));

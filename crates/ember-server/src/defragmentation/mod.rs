@@ -100,7 +100,8 @@ pub(crate) fn start_if_enabled(server: &'static Server, config: &crate::config::
     }
 }
 
-/// Does nothing: the system's allocator does not report what is worth moving, so defragmentation cannot be enabled.
+/// Does nothing: the system's allocator does not report which allocations are worth moving, so defragmentation cannot
+/// be enabled.
 #[cfg(not(feature = "jemalloc"))]
 pub(crate) fn start_if_enabled(_: &'static Server, _: &crate::config::Config) {}
 

@@ -141,7 +141,7 @@ impl Defragmenter {
             self.rests_until = is_fruitless.then(|| Instant::now() + FRUITLESS_PAUSE);
             (self.walk, self.counted) = (Defragmentation::new(), Counts::default());
             self.state.walks.fetch_add(1, Ordering::Relaxed);
-            // A completed walk has freed what can be freed: check whether another one is worth it.
+            // A completed walk has freed all it can: check whether another one is worth it.
             self.checked_at -= CHECK_INTERVAL;
         }
         let pause = begun.elapsed() * (100 - u32::try_from(percent).unwrap_or(99).min(99))

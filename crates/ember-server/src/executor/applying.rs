@@ -55,7 +55,7 @@ impl Executor {
 
     /// Runs `act`, whose calls are those of the primary.
     pub(super) fn as_replay<R>(&mut self, act: impl FnOnce(&mut Executor) -> R) -> R {
-        // The primary decides what has expired.
+        // The primary decides which keys have expired.
         let now_ms = std::mem::replace(&mut self.turn.now_ms, REPLAY_TIME_MS);
         self.turn.recorded_ms = Some(now_ms);
         let string_bytes_max = std::mem::replace(&mut self.turn.settings.string_bytes_max, usize::MAX);

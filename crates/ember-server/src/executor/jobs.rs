@@ -84,7 +84,7 @@ impl Executor {
     }
 }
 
-/// What limits the threads of a job.
+/// The limit of the threads of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effort {
     /// Waiting for another server.

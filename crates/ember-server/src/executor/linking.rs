@@ -51,7 +51,7 @@ const TURN_STEPS: usize = 16;
 /// A key, with its database.
 type Place = (usize, Box<[u8]>);
 
-/// What is left to link for a key.
+/// The remaining linking work of a key.
 enum Left {
     Nothing,
     More,

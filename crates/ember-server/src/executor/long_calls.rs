@@ -37,7 +37,7 @@ struct LongCall {
     client: Arc<ClientView>,
     command: &'static Command,
     begun: Instant,
-    /// The number of replicas that must have what it stores.
+    /// The number of replicas that must have its writes.
     replicas: u32,
     /// The held keys.
     keys: Vec<Box<[u8]>>,

@@ -95,7 +95,7 @@ const SEARCHES_SHARE: usize = 2;
 /// commands of one batch share a clock reading, which could not distinguish 1 ms from being descheduled anyway.
 const TIME_EACH_BELOW_US: i64 = 1000;
 
-/// What [`Executor::prepare`] has found for a command.
+/// The result of [`Executor::prepare`] for a command.
 #[derive(Clone, Copy)]
 struct Prepared {
     command: Option<&'static Command>,
@@ -980,7 +980,7 @@ fn fetch_elements<'a>(
     next.max(from + 1)
 }
 
-/// What to do after a command.
+/// The next step after a command.
 enum Flow {
     Next,
     Close,

@@ -94,14 +94,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_printable_is_escaped() {
+    fn unprintable_bytes_are_escaped() {
         let mut line = Vec::new();
         quote(b"a \"b\"\\\r\n\t\x07\x08\x00\xff", usize::MAX, &mut line);
         assert_eq!(line, br#""a \"b\"\\\r\n\t\a\b\x00\xff""#);
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_not_made_to_its_end() {
+    fn lines_are_truncated_at_their_limit() {
         let mut line = Vec::new();
         quote(&vec![0; 10 * QUOTED_TOGETHER], QUOTED_TOGETHER, &mut line);
         assert_eq!(line.len(), 4 * QUOTED_TOGETHER + 2);

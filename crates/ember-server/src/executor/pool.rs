@@ -38,7 +38,7 @@ struct Work<T> {
 pub(super) struct Pool<T> {
     name: &'static str,
     threads_max: usize,
-    /// What each thread does.
+    /// The function that each thread runs.
     body: Body,
     work: Mutex<Work<T>>,
     has_work: Condvar,

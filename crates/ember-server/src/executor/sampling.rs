@@ -102,11 +102,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_passed_over_until_one_is_due() {
+    fn commands_are_skipped_until_one_is_due() {
         let mut sampling = Sampling::OFF;
         assert!(!sampling.is_due_within(1_000_000));
         sampling.set_interval(64);
-        assert!(sampling.is_due_within(1), "the first is looked at");
+        assert!(sampling.is_due_within(1), "the first command is sampled");
         sampling.left = 10;
         assert!(!sampling.is_due_within(4) && !sampling.is_due_within(6));
         assert!(sampling.is_due_within(1));

@@ -13,7 +13,7 @@ use crate::clients::blocked::Blocked;
 use crate::clients::client::Client;
 use crate::server::Server;
 
-/// What a call does to its connection once its reply is written.
+/// The effect of a call on its connection once its reply is written.
 pub(crate) enum Outcome {
     /// Nothing.
     Done,

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_long_batch_or_a_long_reply_is_looked_at() {
+    fn only_long_batches_and_long_replies_are_checked() {
         let mut limits = SizeLimits { request_bytes: 100, reply_bytes: 50, checked_bytes: 50 };
         limits.begin_batch(99);
         assert!(limits.may_be_large(50) && !limits.may_be_large(49));

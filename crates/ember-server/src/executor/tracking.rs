@@ -1,4 +1,4 @@
-//! Client-side caching: records what clients read, and notifies them when it has changed.
+//! Client-side caching: records the keys that clients read, and notifies them of changes.
 //!
 //! A client in default mode is notified of keys that it has read: the shard's observers record them under the lock of
 //! the read, so no change goes unnoticed. A client in broadcasting mode is notified of all keys with certain prefixes.
@@ -60,7 +60,7 @@ impl Server {
 }
 
 impl Executor {
-    /// Records what a tracking client has read; the locks of the command's keys are still held.
+    /// Records the keys that a tracking client has read; the locks of the command's keys are still held.
     #[cold]
     pub(crate) fn track(
         &mut self,
@@ -107,7 +107,7 @@ impl Executor {
         }
     }
 
-    /// Notifies tracking clients of the changes of the last command, or of what has happened before one. The caller
+    /// Notifies tracking clients of the changes of the last command, or of changes before one. The caller
     /// holds no lock.
     pub(super) fn send_invalidations(
         &mut self,

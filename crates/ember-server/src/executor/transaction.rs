@@ -110,7 +110,7 @@ impl Executor {
                 }
             },
         };
-        let transaction = client.transaction.take().expect("it was there");
+        let transaction = client.transaction.take().expect("the client is in a transaction");
         client.view.queued.store(-1, Ordering::Relaxed);
         let watched = client.watched.take();
         client.view.watched_keys.store(0, Ordering::Relaxed);
@@ -131,7 +131,7 @@ impl Executor {
         if let Some(watched) = watched {
             watched.end(keyspace, &mut self.turn);
         }
-        // What the calls have stored counts as data from now on.
+        // Values that the calls have stored count as data from now on.
         drop(transaction);
         self.client_memory.set(&client.view.multi_bytes, 0);
         Ok(outcome)

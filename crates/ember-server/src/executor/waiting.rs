@@ -9,8 +9,8 @@
 //!
 //! A waiter is claimed only under the lock of a key it waits for, by the worker that first finds it at the head of that
 //! key's queue, so waiters are served in order of arrival. A claim and an end from outside (timeout, `CLIENT UNBLOCK`,
-//! a closed connection) exclude each other ([`Waiter`]): a call is answered once, and what it took is never lost. The
-//! decision to close a connection, on whichever worker, ends its waiter in the same step (`clients/ending.rs`).
+//! a closed connection) exclude each other ([`Waiter`]): a call is answered once, and elements that it took are never
+//! lost. The decision to close a connection, on any worker, ends its waiter in the same step (`clients/ending.rs`).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

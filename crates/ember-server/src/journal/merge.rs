@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_come_in_order_also_behind_segments_without_any() {
+    fn records_are_merged_in_order_across_empty_segments() {
         let sequence = Arc::default();
         let [mut first, mut second] = [(); 2].map(|()| Journal::numbered_by(Arc::clone(&sequence)));
         let set = |journal: &mut Journal, key: &str| {
@@ -277,7 +277,7 @@ mod tests {
         merger.add(0, first.take());
         let (mut batch, mut expected) = (Batch::new(), Batch::new());
         merger.fill(&mut batch, u64::MAX, usize::MAX);
-        assert_eq!((merger.last(), batch.len()), (0, 0), "the first has not come");
+        assert_eq!((merger.last(), batch.len()), (0, 0), "the first record is missing");
         merger.add(1, second.take());
         merger.fill(&mut batch, u64::MAX, usize::MAX);
         assert_eq!((merger.last(), merger.bytes()), (3, 0));

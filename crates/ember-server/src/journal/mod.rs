@@ -179,7 +179,7 @@ impl JournalHub {
         }
     }
 
-    /// Passes on what workers have published, or wakes the journal's thread to do it.
+    /// Passes on records that workers have published, or wakes the journal's thread to do it.
     pub(crate) fn pass_on_published(&self) {
         // The holder of the lock checks the outboxes again after releasing it: here, or in the thread's `rest`.
         for _ in 0..ROUNDS_MAX {

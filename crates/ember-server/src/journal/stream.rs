@@ -1,8 +1,8 @@
 //! The stream: the records of all workers in order, passed on to the subscribers.
 //!
 //! The stream is protected by a lock. A worker that is about to send replies takes the lock if it is free, and passes
-//! on what all workers have published ([`Stream::pass_on`]): one write for the replies of many connections, without
-//! waking a thread. The journal's thread does what may take long ([`Stream::work`]).
+//! on records that all workers have published ([`Stream::pass_on`]): one write for the replies of many connections,
+//! without waking a thread. The journal's thread does all work that may take long ([`Stream::work`]).
 
 use std::time::Duration;
 

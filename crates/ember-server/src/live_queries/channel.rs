@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_channels_say_a_database_and_a_call() {
+    fn channel_names_contain_a_database_and_a_call() {
         let words = |words: &[&str]| words.iter().map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>();
         assert_eq!(parse(b"__watch@0__:GET price"), Some((0, words(&["GET", "price"]))));
         assert_eq!(parse(b"__watch@15__:GET \"a b\""), Some((15, words(&["GET", "a b"]))));

@@ -67,7 +67,7 @@ mod tests {
     const PAIRS: Spec = Spec { replies_pairs: true, ..UNORDERED };
 
     #[test]
-    fn the_order_of_members_does_not_count_where_there_is_none() {
+    fn digests_of_unordered_results_ignore_the_order() {
         let one = b"*2\r\n$1\r\na\r\n$3\r\nb\r\n\r\n";
         let other = b"*2\r\n$3\r\nb\r\n\r\n$1\r\na\r\n";
         assert_eq!(of_result(&UNORDERED, one), of_result(&UNORDERED, other));
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_keep_their_values() {
+    fn digests_depend_on_which_field_has_which_value() {
         let one = b"*4\r\n$1\r\na\r\n$1\r\n1\r\n$1\r\nb\r\n$1\r\n2\r\n";
         let same = b"*4\r\n$1\r\nb\r\n$1\r\n2\r\n$1\r\na\r\n$1\r\n1\r\n";
         let other = b"*4\r\n$1\r\na\r\n$1\r\n2\r\n$1\r\nb\r\n$1\r\n1\r\n";

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn users_have_their_turns_however_many_queries_another_has() {
+    fn users_alternate_regardless_of_their_numbers_of_queries() {
         let mut queue = FairQueue::default();
         queue.extend((0..5).map(|number| marked(7, number, true)));
         queue.push(marked(8, 10, true));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_that_nobody_watches_do_not_pile_up() {
+    fn unwatched_queries_do_not_accumulate() {
         let mut queue = FairQueue::default();
         queue.extend((0..10).map(|number| marked(1, number, true)));
         queue.extend((0..100_000).map(|number| marked(2, number, false)));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_of_several_users_is_in_the_line_of_shared_ones() {
+    fn queries_of_several_users_are_in_the_shared_line() {
         let Marked { query, .. } = marked(0, 0, true);
         enter(&query, b"ann", true);
         assert_eq!(query.line.load(Ordering::Relaxed), line_of(b"ann"));

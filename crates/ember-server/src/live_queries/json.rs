@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_of_result_has_its_form() {
+    fn every_type_of_result_is_encoded() {
         for (result, expected) in [
             (&b"$5\r\nprice\r\n"[..], json!("price")),
             (b"$1\r\n\xff\r\n", json!({ "base64": "/w==" })),

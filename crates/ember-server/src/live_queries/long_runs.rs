@@ -95,7 +95,7 @@ mod tests {
     const TOOK: Duration = Duration::from_secs(60);
 
     #[test]
-    fn queries_of_a_key_run_one_after_the_other_with_rests() {
+    fn queries_of_a_key_run_one_at_a_time_with_pauses() {
         let (runs, now) = (LongRuns::default(), Instant::now());
         let keys =
             |names: &[&str]| names.iter().map(|name| name.as_bytes().into()).collect::<Vec<Box<[u8]>>>();

@@ -126,7 +126,7 @@ pub(crate) fn check_rights(server: &'static Server, client: &mut Client, number:
 /// lock, and the worker is inside the gate.
 ///
 /// # Errors
-/// What is wrong with the call, which right is missing, or which limit is reached. No watch exists then.
+/// The error in the call, the missing right, or the reached limit. No watch exists then.
 pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionResult {
     let Execution { executor, client, command: caller, reply, .. } = execution;
     let server = executor.server;

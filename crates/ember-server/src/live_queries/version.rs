@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_position_in_a_stream_may_stand_behind() {
+    fn a_version_may_end_with_a_stream_position() {
         let text = b"5f3a9c01-81723-9f3c00000000000000000000000000aa";
         let parse = |more: &str| Version::parse(&[&text[..], more.as_bytes()].concat()).map(|it| it.position);
         assert_eq!(parse("-0123abcd-77"), Some(Some(Position { name: *b"0123abcd", end: 77 })));

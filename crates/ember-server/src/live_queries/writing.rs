@@ -18,7 +18,7 @@ pub(crate) struct Notification<'t> {
     pub(crate) result: Result<'t>,
 }
 
-/// The result, or what is sent instead.
+/// The result, or its replacement.
 pub(crate) enum Result<'t> {
     /// The result.
     Body(&'t Arc<Vec<u8>>),

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_system_tells() {
+    fn the_system_reports_memory() {
         assert!(system_bytes().is_some_and(|bytes| bytes > 1 << 20));
     }
 }

@@ -75,7 +75,7 @@ fn command_nanoseconds(server: &Server) -> u64 {
         .sum()
 }
 
-/// Returns what the server itself counts: the data, the memory of clients, and what a running snapshot holds back.
+/// Returns the bytes that the server counts: the data, memory of clients, and entries held back by a running snapshot.
 fn counted_bytes(server: &Server) -> u64 {
     let keyspace = &server.keyspace;
     keyspace.used_bytes() as u64

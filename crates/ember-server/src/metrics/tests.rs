@@ -38,7 +38,7 @@ fn the_tables_in_the_documentation_are_the_generated_ones() {
 }
 
 #[test]
-fn every_name_is_there_once_and_made_of_words() {
+fn metric_names_are_unique_and_made_of_words() {
     let mut names: Vec<_> = metrics().map(|metric| metric.name).collect();
     for name in &names {
         let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
@@ -52,7 +52,7 @@ fn every_name_is_there_once_and_made_of_words() {
 }
 
 #[test]
-fn names_end_as_their_types_want_it() {
+fn metric_name_suffixes_match_their_types() {
     for Metric { name, kind, .. } in metrics() {
         assert_eq!(name.ends_with("_total"), *kind == Kind::Counter, "{name}");
         for suffix in ["_count", "_sum", "_bucket"] {
@@ -74,7 +74,7 @@ fn names_end_as_their_types_want_it() {
 }
 
 #[test]
-fn every_metric_says_what_it_is() {
+fn every_metric_has_a_help_text() {
     for Metric { name, help, labels, .. } in metrics() {
         assert!(help.len() > 4 && !help.ends_with('.') && !help.contains(['\n', '|']), "{name}: {help}");
         assert!(

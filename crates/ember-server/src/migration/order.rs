@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_those_that_the_call_names() {
+    fn key_positions_are_those_of_the_arguments() {
         let keys = |line| with_call(line, key_positions);
         assert_eq!(keys("MIGRATE h 1 k 0 9"), [3]);
         assert_eq!(keys("MIGRATE h 1 k 0 9 COPY AUTH keys"), [3], "a password may be any word");
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn users_and_passwords_are_secrets_also_behind_a_mistake() {
+    fn users_and_passwords_are_secrets_even_after_a_syntax_error() {
         let secrets = |line| {
             with_call(line, |args| (0..args.len()).filter(|&at| has_secret_at(args, at)).collect::<Vec<_>>())
         };
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_call_asks_for_is_read_as_in_redis() {
+    fn arguments_are_parsed_as_in_redis() {
         let order = |line| with_call(line, Order::parse);
         let asked = order("MIGRATE h 1 - 3 0 copy AUTH2 u x KEYS a").unwrap();
         assert_eq!((asked.copies, asked.replaces, asked.target_database), (true, false, 3));

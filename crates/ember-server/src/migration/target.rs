@@ -245,11 +245,11 @@ mod tests {
         assert_eq!(result_of(b"-ERR no\r\n", TIMEOUT), Err(Failure::Refused(b"ERR no".to_vec())));
         assert_eq!(result_of(b"HTTP/1.1 200 OK\r\n", TIMEOUT), garbage);
         assert_eq!(result_of(b"\r\n+OK\r\n", TIMEOUT), garbage);
-        assert_eq!(result_of(&[b'+'; 100_000], TIMEOUT), garbage, "a line has an end");
+        assert_eq!(result_of(&[b'+'; 100_000], TIMEOUT), garbage, "the length of a line is limited");
     }
 
     #[test]
-    fn a_target_that_says_nothing_is_waited_for_no_longer_than_told() {
+    fn waiting_for_a_silent_target_times_out() {
         let late = Err(Failure::Reading { is_timeout: true });
         assert_eq!(result_of(b"", Duration::from_millis(20)), late);
         assert_eq!(result_of(b"+O", Duration::from_millis(20)), late);

@@ -6,7 +6,7 @@
 //! Computation of Frequent and Top-k Elements in Data Streams", ICDT 2005, "Space-Saving"). The reported count of a key
 //! excludes that error, so that keys that are not hot do not appear hot.
 //!
-//! All counts and the time in which they were made are halved every second. So a rate is that of the last seconds, and
+//! All counts and the time that they cover are halved every second. So a rate is that of the last seconds, and
 //! correct from the beginning.
 
 use std::collections::HashMap;
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hot_key_stands_out_among_a_hundred_thousand_and_cold_ones_are_not_told() {
+    fn hot_keys_are_found_among_many_and_cold_ones_are_not_reported() {
         let (mut seen, mut random) = (HotKeys::default(), Random::seeded(7));
         for number in 0..20_000 {
             let now_ms = 1_000_000 + number / 20;
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_and_writes_are_counted_apart() {
+    fn reads_and_writes_are_counted_separately() {
         let mut seen = HotKeys::default();
         for number in 0..300 {
             let access = if number % 3 == 0 { Access::Write } else { Access::Read };
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_hot_some_seconds_ago_is_so_no_more() {
+    fn keys_cool_down_within_seconds() {
         let mut seen = HotKeys::default();
         for now_ms in 10_000..14_000 {
             add_sample(&mut seen, now_ms, Access::Read, b"then");
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn long_keys_are_cut_and_few_samples_are_no_heat() {
+    fn long_keys_are_truncated_and_few_samples_are_not_hot() {
         let mut seen = HotKeys::default();
         (0..4).for_each(|_| add_sample(&mut seen, 1_000, Access::Read, &[b'k'; 5000]));
         (0..3).for_each(|_| add_sample(&mut seen, 1_000, Access::Read, b"three times"));

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spells_above_the_limit_add_up() {
+    fn times_above_the_limit_are_summed() {
         let over = OverLimit::default();
         for (now_ms, is_over) in
             [(100, false), (200, true), (300, true), (350, false), (400, false), (500, true)]

@@ -244,7 +244,7 @@ impl WorkerStats {
         }
     }
 
-    /// Adds what the keyspace has counted since the last time, and resets that.
+    /// Adds the counts of the keyspace since the last call, and resets them.
     pub(crate) fn absorb(&self, counters: &mut KeyspaceCounters) {
         if *counters == KeyspaceCounters::default() {
             return;

@@ -77,7 +77,7 @@ pub(crate) struct Program<'p> {
     pub(crate) is_read_only: bool,
     /// The keys that the call declares.
     pub(crate) keys: &'p [&'p [u8]],
-    /// What was proved about its calls.
+    /// Proved facts about its calls.
     pub(crate) confinement: Option<Confinement>,
 }
 
@@ -240,7 +240,7 @@ struct Host<'h> {
     /// Whether calls that need memory are refused until one has written.
     refuses_growth: bool,
     has_written: bool,
-    /// Whether a call was made that must not be repeated.
+    /// Whether there is a call that must not be repeated.
     has_effects: bool,
     /// Whether a call was refused because it needs more than the held locks.
     has_escaped: bool,

@@ -211,7 +211,7 @@ impl Server {
         self.encryption.current()
     }
 
-    /// Returns what ACL rules refer to.
+    /// Returns the grammar of ACL rules.
     pub(crate) fn grammar(&self) -> Grammar<'_> {
         Grammar::of(&self.registry, &self.config.snapshot())
     }

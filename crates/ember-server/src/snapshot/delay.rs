@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_takes_its_time_or_many_take_one_microsecond() {
+    fn delays_are_microseconds_per_key_or_negated_keys_per_microsecond() {
         for (keys, delay, microseconds) in
             [(3, 0, 0), (3, 7, 21), (3, -1, 3), (5, -2, 2), (2, i32::MAX, 20_000_000), (7, i32::MIN, 0)]
         {

@@ -95,7 +95,7 @@ impl Loading {
         self.used_bytes.store(bytes.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// Records what an RDB file says about the stream of its data.
+    /// Records the statements of an RDB file about the stream of its data.
     fn record_origin(&self, name: &[u8], value: &[u8]) {
         let mut origin = self.origin.lock();
         origin.read_field(name, value);
@@ -146,7 +146,7 @@ pub(crate) type Between<'b> = &'b mut dyn FnMut() -> Result<(), String>;
 /// Reads the file, if there is one, into the empty keyspace; the condition LOADING keeps commands from it.
 ///
 /// # Errors
-/// One line that says what is wrong, where, and what to do: a server must not serve with half of its keys. It is
+/// One line with the error, its position and a remedy: a server must not serve with half of its keys. It is
 /// also an error if a shutdown is requested meanwhile.
 pub(crate) fn load_at_start(server: &Server, between: Option<Between<'_>>) -> Result<(), String> {
     let config = server.config.snapshot();
@@ -186,7 +186,7 @@ pub(crate) enum Present {
 /// first. The worker has exclusive access and holds no lock. Nothing of it is journaled.
 ///
 /// # Errors
-/// One line that says what is wrong and where. Without a readable file nothing has changed, otherwise the keys before
+/// One line with the error and its position. Without a readable file nothing has changed, otherwise the keys before
 /// the mistake are loaded.
 pub(crate) fn reload(executor: &mut Executor, empties: bool, present: Present) -> Result<(), String> {
     let (server, config) = (executor.server, Arc::clone(&executor.config));

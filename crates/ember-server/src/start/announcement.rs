@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_is_open_to_everybody_says_so() {
+    fn a_server_open_to_all_addresses_logs_a_warning() {
         let open = ["0.0.0.0:6379".to_owned()];
         assert!(warning(&open, false).unwrap().contains("can connect to 0.0.0.0:6379: every client"));
         assert_eq!((warning(&open, true), warning(&[], false)), (None, None));

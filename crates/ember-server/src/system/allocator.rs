@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_for_an_allocation_is_what_jemalloc_hands_out() {
+    fn counted_bytes_equal_the_size_classes_of_jemalloc() {
         for bytes in sizes() {
             let before = handed_out();
             let buffer = Vec::<u8>::with_capacity(bytes);
@@ -316,13 +316,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mapped_grows_by_zeros_also_when_it_has_shrunk() {
+    fn mapped_memory_grows_with_zeros_even_after_it_has_shrunk() {
         const MIN: usize = MAPPED_MIN_BYTES;
         for sizes in [[MIN, MIN + 1, 3 * MIN], [2 * MIN, MIN + 5, MIN + 6], [MIN + 9000, MIN + 100, 2 * MIN]]
         {
             let layout = |bytes| Layout::from_size_align(bytes, 1).unwrap();
-            // SAFETY: each address is used with the layout that it has, and what is read was written or is promised to
-            // be zero.
+            // SAFETY: each address is used with the layout that it has, and all bytes read were written or are promised
+            // to be zero.
             unsafe {
                 let mut place = ALLOCATOR.alloc(layout(sizes[0]));
                 place.write_bytes(7, sizes[0]);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_a_sparse_slab_is_worth_moving_and_nothing_else() {
+    fn only_allocations_in_sparse_slabs_are_worth_moving() {
         // A size that no other test allocates.
         let scatter = || {
             let query = SlabQuery::new().expect("this jemalloc knows it");

@@ -40,7 +40,7 @@ mod tests {
     use super::without_directories;
 
     #[test]
-    fn of_a_path_from_the_root_only_the_last_name_is_left() {
+    fn absolute_paths_are_reduced_to_their_last_name() {
         for (error, expected) in [
             ("cannot write /data/a b/x.aof: full", "cannot write a b/x.aof: full"),
             ("cannot read '/srv/ember/segment-1': EIO", "cannot read 'segment-1': EIO"),

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_system_and_the_allocator_tell() {
+    fn the_system_and_the_allocator_report_memory() {
         let resident = resident_bytes().unwrap();
         assert!(resident > 100_000);
         assert!(anonymous_bytes().is_some_and(|bytes| bytes > 10_000 && bytes < resident));

@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_private_mapping_is_told_from_all_others() {
+    fn private_mappings_are_distinguished_from_all_others() {
         let line =
             |permissions: &str, rest: &str| format!("7f0000000000-7f0000200000 {permissions} 0 00:00 {rest}");
         assert_eq!(private_mapping(&line("rw-p", "0 ")), Some(0x7f00_0000_0000..0x7f00_0020_0000));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_in_use_is_collapsed_and_keeps_its_bytes_and_a_partial_one_is_left_alone() {
+    fn used_blocks_are_collapsed_unchanged_and_partial_ones_are_skipped() {
         let Some(mut finder) = Finder::new() else { return };
         let (huge, page) = (finder.huge_bytes, finder.page_bytes);
         // Contains three whole blocks at any address. Memory that other tests have used and freed is still resident.

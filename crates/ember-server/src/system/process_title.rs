@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_left_out_where_there_is_no_room() {
+    fn words_that_do_not_fit_are_omitted() {
         for (capacity, expected) in
             [(27, "ember 127.0.0.1:6379"), (19, "ember"), (5, "ember"), (4, ""), (0, "")]
         {

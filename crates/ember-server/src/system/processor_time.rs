@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processor_times_are_found_behind_any_name() {
+    fn processor_times_are_parsed_after_any_thread_name() {
         let stat = "42 (a ) b) R 1 2 3 4 5 6 7 8 9 10 250 50 100 7 20 0 1 0";
         let times = ProcessorTime { user: 2.5, system: 0.5, children_user: 1.0, children_system: 0.07 };
         assert_eq!(ProcessorTime::parse(stat, 100.0), Some(times));

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_that_is_not_there_is_noticed_at_the_start_only() {
+    fn a_missing_daemon_is_an_error_only_at_startup() {
         let syslog = Syslog::new(Path::new("/nowhere/at/all"), 1, "ember").unwrap();
         assert!(syslog.probe().is_err());
         assert_eq!(io::Write::write(&mut syslog.make_writer(), b"lost\n").unwrap(), 5);

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slices_of_a_thread_and_of_its_children_are_short() {
+    fn time_slices_of_a_thread_and_of_its_children_are_short() {
         let (before, after, child) = thread::spawn(|| {
             let before = attributes(0).unwrap();
             shorten_thread(0).unwrap();

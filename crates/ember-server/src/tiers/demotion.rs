@@ -26,7 +26,7 @@ use crate::system::clock::unix_ms;
 /// How often the thread checks memory when it is not woken.
 const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How often it looks for segments to reclaim.
+/// The interval of searches for segments to reclaim.
 const RECLAIM_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The pause after a failed write. It doubles with each further failure, up to the maximum.

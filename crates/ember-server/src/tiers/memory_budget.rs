@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_beside_takes_its_part_of_the_limit() {
+    fn memory_beyond_the_data_reduces_the_budget() {
         let mib = |count: u64| count << 20;
         let limit = mib(320);
         for (uncounted, budget, goal) in

@@ -4,7 +4,7 @@
 //! worker   a call has missing values: its connection is parked; what the system has cached is read at once, and the
 //!          other reads wait in one queue                                                    (executor/fetching.rs)
 //! thread   reads the record, builds the value, stores it in its entry under the shard's lock
-//! shard    notifies all that wait for it, each once all its values are there
+//! shard    notifies all that wait for it, each once all its values have been fetched
 //! worker   runs the call as if the values had never been cold
 //! ```
 //!

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn times_have_two_kinds() {
+    fn both_time_formats_are_parsed() {
         let at = |kind, text| Certificate {
             serial: b"\0\x8f\x01",
             not_after: (kind, text),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_certificate_say_nothing() {
+    fn invalid_certificates_are_rejected() {
         for bytes in [&b""[..], b"\x30", b"\x30\x03\x30\x01\x02", &[0x30; 100], &[0xff; 100]] {
             assert_eq!(Certificate::parse(bytes), None);
         }

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn named_suites_come_in_the_order_of_their_names() {
+    fn named_suites_keep_their_order() {
         assert_eq!(suites("", "").unwrap().len(), 9);
         let two = suites("ECDHE-RSA-AES128-GCM-SHA256:ECDHE-RSA-AES256-GCM-SHA384", "TLS_AES_128_GCM_SHA256");
         let expected = [

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_password_opens_the_key() {
+    fn the_password_decrypts_the_key() {
         let key = read(&pem(BODY), "sesame").unwrap().unwrap();
         assert_eq!(STANDARD.encode(key.secret_der()), PLAIN);
         assert!(read("-----BEGIN PRIVATE KEY-----", "").is_none());

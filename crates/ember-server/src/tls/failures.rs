@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_a_line_each_second_at_most_and_none_is_forgotten() {
+    fn at_most_one_line_per_second_is_logged_and_all_failures_are_counted() {
         let failures = Failures::new();
         assert_eq!(failures.admit(5000), Some(0));
         assert_eq!((failures.admit(5001), failures.admit(5999)), (None, None));

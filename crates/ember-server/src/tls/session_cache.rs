@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_sessions_make_room() {
+    fn the_oldest_sessions_are_evicted() {
         let (cache, now) = (SessionCache::new(2, Duration::from_secs(300)), Instant::now());
         for key in [b"a", b"b", b"a", b"c"] {
             cache.put_at(now, key.to_vec(), key.to_vec());
@@ -110,9 +110,9 @@ mod tests {
         assert_eq!(cache.take_at(later(301), b"a"), None);
         cache.put_at(now, b"b".to_vec(), b"2".to_vec());
         assert_eq!(cache.take_at(now, b"b"), Some(b"2".to_vec()));
-        assert_eq!(cache.take_at(now, b"b"), None, "it is taken once");
+        assert_eq!(cache.take_at(now, b"b"), None, "a session can be taken once");
         cache.put_at(now, b"c".to_vec(), Vec::new());
         cache.put_at(later(301), b"d".to_vec(), Vec::new());
-        assert_eq!(cache.sessions.lock().by_key.len(), 1, "old ones go when new ones come");
+        assert_eq!(cache.sessions.lock().by_key.len(), 1, "new sessions replace expired ones");
     }
 }

@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_settings_are_named() {
         let mut config = Config { tls_port: 1, tls_auth_clients: TlsAuthClients::No, ..Config::default() };
         let error = |config: &Config| load(config).err().unwrap();
         assert_eq!(error(&config), "tls-port needs tls-cert-file");

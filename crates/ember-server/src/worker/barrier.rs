@@ -1,4 +1,4 @@
-//! The commit barrier: replies are held until what they acknowledge is safe.
+//! The commit barrier: replies are held until the writes that they acknowledge are safe.
 //!
 //! The replies to a batch with changes are sent when its last record is in the append-only file; with
 //! `appendfsync always` when it is durable. A worker that is about to send tries to append first, so that with the

@@ -558,7 +558,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn intervals_of_watchers_that_are_gone_do_not_pile_up() {
+    fn intervals_of_removed_watchers_do_not_accumulate() {
         let begun = Instant::now();
         let mut intervals = Intervals::default();
         let end = |number: u32| (begun + Duration::from_secs(u64::from(number)), 1, 2, number);
@@ -569,8 +569,8 @@ mod tests {
         let due: Vec<u32> = std::iter::from_fn(|| intervals.pop_due(begun + Duration::from_secs(9)))
             .map(|(.., number)| number)
             .collect();
-        assert_eq!(due, (0..10).collect::<Vec<_>>(), "who waits is still told");
-        // If all of them wait, the checks cost no more than a fraction of what was added since.
+        assert_eq!(due, (0..10).collect::<Vec<_>>(), "waiting watchers are still notified");
+        // If all of them wait, the checks cost no more than a fraction of the intervals added since.
         let mut checks = 0;
         for number in 0..100_000 {
             intervals.insert(end(number), |_| {

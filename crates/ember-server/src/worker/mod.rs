@@ -1,7 +1,7 @@
 //! A worker: a thread with its own event loop that serves its connections and runs commands.
 //!
 //! One turn: wait for readiness, read the clock, handle the messages of other threads, then give every connection with
-//! work one read, its commands and one write; the writes of several connections are made in a row. A connection that
+//! work one read, its commands and one write; the writes of several connections follow each other. A connection that
 //! could continue is served again in the next turn, after the others: a deep pipeline costs other connections
 //! [`SLICE`](serving) of time, not its whole length.
 //!
@@ -111,7 +111,7 @@ pub(crate) struct Worker {
     /// Requests received while replies wait, in bytes.
     absorbed_max: usize,
     next_tick: Instant,
-    /// Before this time no search for clients to evict is made.
+    /// The time of the next search for clients to evict.
     evicts_at: Instant,
     /// Where the search for idle connections continues.
     timeout_cursor: usize,

@@ -126,7 +126,7 @@ impl Worker {
         }
     }
 
-    /// Samples what INFO reports over time: counters for rates, memory for its peak.
+    /// Samples metrics that INFO reports over time: counters for rates, memory for its peak.
     pub(super) fn sample(&self) {
         let server = self.server;
         memory_report::update_peak(server, heap::allocator().allocated);

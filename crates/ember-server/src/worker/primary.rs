@@ -76,7 +76,7 @@ impl Worker {
     /// Acknowledges the applied offset to the primary.
     fn acknowledge(&mut self, token: usize, client_id: u64) {
         let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
-        // An acknowledgement sent now would confirm what is still held for the disk.
+        // An acknowledgement sent now would confirm writes that are still held for the disk.
         let durable = self.executor.durable_to_confirm().filter(|_| !connection.is_held);
         lend_buffer(&mut self.buffers, connection);
         if !connection.is_closing()

@@ -1,4 +1,4 @@
-//! What the log says at startup, and when a start fails.
+//! The log at startup, and after a failed startup.
 
 use std::fs;
 use std::process::Command;

@@ -29,7 +29,7 @@ impl Death {
             Death::Signal(name) => server.signal(name),
             Death::OutOfMemory => {
                 let Some(_group) = Group::with(server) else {
-                    println!("no control group can be made here: killed by SIGKILL instead");
+                    println!("no control group can be created here: killed by SIGKILL instead");
                     return server.signal("KILL");
                 };
                 // An endless argument is no data, only memory. The connection breaks when the memory is exhausted.

@@ -2,7 +2,7 @@
 //!
 //! Connections write to separate keys, so that each connection's calls form one history; some of their calls change
 //! shared counters. The data set is compared with that of another server without persistence that replays the histories
-//! (`check.rs`). The comparison shows whether all acknowledged writes are there, and how many others.
+//! (`check.rs`). The comparison shows whether all acknowledged writes are present, and how many others.
 //!
 //! `CRASH_KILLS` is the number of servers that all tests together kill; `CRASH_SEED` is the first seed, and a failure
 //! prints its own. `EMBER_SERVER` names another server to test.

@@ -318,7 +318,7 @@ fn results_of_long_calls_are_recorded_in_order() {
     }
 }
 
-/// Elements of each value of [`changes`]: so many that a call that names them is long.
+/// Elements of each value of [`changes`]: enough that a call that names them is long.
 const ELEMENTS: usize = 1200;
 
 /// Calls that change or copy values of many elements, each after the calls that create its value.

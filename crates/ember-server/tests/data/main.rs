@@ -1,4 +1,4 @@
-//! What clients see of each other's changes: transactions and blocking, over sockets and in all modes.
+//! Visibility of changes between clients: transactions and blocking, over sockets and in all modes.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod blocking;

@@ -241,7 +241,7 @@ fn a_queued_call_holds_no_lock_while_keys_are_evicted() {
     for mode in MODES {
         let server = start(mode);
         let mut client = server.client();
-        // Keys that may not be evicted: the search for keys to evict repeats in vain.
+        // Keys that may not be evicted: the search for keys to evict repeats without result.
         (0..200).for_each(|number| _ = client.run(&format!("SET k{number} v")));
         assert_eq!(client.run("CONFIG SET maxmemory-policy volatile-random maxmemory 1"), Value::ok());
         // Calls on elements of one key are prepared together, under its lock, before the first is queued.

@@ -76,7 +76,7 @@ fn peers_that_disconnect_at_any_time_are_released() {
             for request in &requests {
                 let mut stream = TcpStream::connect(server.address()).unwrap();
                 let end = request.len() * (round + 1) / 40;
-                // The server may have replied so much that the reset arrives while this thread sends.
+                // After many replies the reset can arrive while this thread sends.
                 let _ = stream.write_all(&request[..end]);
             }
         }

@@ -483,7 +483,7 @@ fn the_aof_can_be_switched_on_and_off_under_writes() {
             assert_eq!(client.read_value().unwrap(), Value::ok());
             (1..=100).for_each(|number| assert_eq!(client.read_value().unwrap(), Value::Integer(number)));
         });
-        eventually("the base is there", || client.info("aof_rewrite_in_progress") == "0");
+        eventually("the base is written", || client.info("aof_rewrite_in_progress") == "0");
         client.run("SET after 1");
         let before = digest(&mut client);
         drop(server.crash());
@@ -644,7 +644,7 @@ fn the_aof_can_be_switched_on_right_after_it_was_switched_off() {
             assert_eq!(client.run("CONFIG SET appendonly no"), Value::ok());
             let switched = client.run("CONFIG SET appendonly yes");
             assert_eq!(switched, Value::ok(), "{mode:?} {round}");
-            eventually("its base is there", || client.info("aof_rewrite_in_progress") == "0");
+            eventually("its base is written", || client.info("aof_rewrite_in_progress") == "0");
         }
     }
 }

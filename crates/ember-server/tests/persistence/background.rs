@@ -38,7 +38,7 @@ fn populate(client: &mut RawClient, keys: usize) {
     assert!(!client.command(&["EVAL", script, "0", &keys.to_string()]).is_error());
 }
 
-/// Puts a directory in the place of the file: no user can write the file then, not even root.
+/// Replaces the file by a directory: no user can write the file then, not even root.
 fn obstruct(directory: &Directory) {
     let _ = fs::remove_file(directory.0.join("dump.rdb"));
     fs::create_dir_all(directory.0.join("dump.rdb/in-the-way")).unwrap();

@@ -99,7 +99,7 @@ fn a_server_loads_data_from_a_directory_it_cannot_lock() {
     client.run("SAVE");
     drop(server.crash());
     fs::remove_file(directory.0.join("ember.lock")).unwrap();
-    // The root user may write anywhere: a directory in the place of the file obstructs every user.
+    // The root user may write anywhere: a directory instead of the file obstructs every user.
     fs::create_dir(directory.0.join("ember.lock")).unwrap();
     fs::set_permissions(directory.0.join("ember.lock"), Permissions::from_mode(0o555)).unwrap();
     let server = builder(&["--save", "3600 1"]).directory(&directory.0).start();

@@ -1,4 +1,4 @@
-//! What a server keeps on disk, and what the next server loads from it.
+//! The files that a server writes, and the data that the next server loads from them.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 

@@ -100,7 +100,7 @@ fn a_failed_save_reports_the_reason_and_leaves_the_old_file() {
     assert_eq!(client.run("SAVE"), Value::ok());
     let saved = fs::read(directory.0.join("dump.rdb")).unwrap();
     client.run("SET a 2");
-    // A directory in the place of the temporary file: no user can write the file then, not even root.
+    // A directory instead of the temporary file: no user can write the file then, not even root.
     fs::rename(directory.0.join("dump.rdb"), directory.0.join("kept")).unwrap();
     fs::create_dir_all(directory.0.join("dump.rdb/in-the-way")).unwrap();
     let refused = client.run("SAVE").text();

@@ -162,7 +162,7 @@ fn altered_bytes_in_a_full_sync_do_no_harm() {
             bytes[end..].fill(0);
             let length = bytes.len().to_string();
             answer_with(&server, &Primary::new(), &full(&length, &bytes));
-            // Whatever the outcome, the role can be changed again.
+            // The role can be changed again after any outcome.
             wait_until("nothing is loaded", || client.run("REPLICAOF NO ONE") == Value::ok());
             assert_answers(&server);
         }

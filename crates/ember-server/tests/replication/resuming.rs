@@ -278,7 +278,7 @@ fn a_restarted_primary_follows_its_successor() {
         end(&mut old, "SHUTDOWN");
         assert_eq!(other.run("REPLICAOF NO ONE"), Value::ok());
         assert_eq!(other.run("SET new 1"), Value::ok());
-        // It starts as a primary and is made a replica, as by Sentinel.
+        // It starts as a primary and becomes a replica, as with Sentinel.
         let old = start_in(&directory, None, &arguments);
         let mut one = old.client();
         follow(&mut one, &new);

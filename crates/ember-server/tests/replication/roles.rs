@@ -128,7 +128,7 @@ fn waiting_clients_get_an_error_when_the_server_becomes_a_replica() {
     }
 }
 
-/// A long call is answered `refusal`, and has stored nothing, if `change` is made while it runs.
+/// A long call replies `refusal` and stores nothing if `change` happens while it runs.
 fn check_long_call(change: fn(&mut RawClient), refusal: &str) {
     for mode in MODES {
         let server = start(mode, &["--long-call-elements", "2"]);

@@ -1,4 +1,4 @@
-//! Scripts and functions over the socket: what they can and cannot do, and how they are ended.
+//! Scripts and functions over the socket: their abilities, their limits, and how they are ended.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 

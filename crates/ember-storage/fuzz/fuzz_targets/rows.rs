@@ -1,18 +1,18 @@
-//! Rows of a store that hold anything: an error, or something whose row says the same again.
+//! Any bytes of a row of a store are an error, or decode to a value that survives encoding and decoding.
 
 #![no_main]
 
 use ember_storage::stores::{Facts, Position};
 use libfuzzer_sys::fuzz_target;
 
-/// The input is the length of a row's name, the name and the row. The row is that of a position, too.
+/// The input is the length of a row's name, the name and the row. The row is also decoded as a position.
 fuzz_target!(|input: &[u8]| {
     let Some((&len, rest)) = input.split_first() else { return };
     let (name, row) = rest.split_at(rest.len().min(usize::from(len)));
     if let Ok(facts) = Facts::decode(name, row) {
         let mut again = Vec::new();
         facts.encode(name, &mut again);
-        assert_eq!(Facts::decode(name, &again).expect("it was made of facts"), facts);
+        assert_eq!(Facts::decode(name, &again).expect("the row encodes facts"), facts);
     }
     if let Some(position) = Position::decode(row) {
         assert!(position.encode() == row);

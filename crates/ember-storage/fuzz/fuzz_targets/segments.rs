@@ -1,4 +1,4 @@
-//! A segment whose bytes are changed anyhow: what is read is what was written, or an error.
+//! Reads of a segment with arbitrarily changed bytes return the written record or an error.
 
 #![no_main]
 
@@ -10,8 +10,8 @@ use ember_storage::files::{Disk, SimulatedDisk};
 use ember_storage::segments::{Location, LogOptions, RecordHead, AppendSource, SegmentLog, Which};
 use libfuzzer_sys::fuzz_target;
 
-/// The input is records, each after its length, until a length of 255; then changes, each an offset of two bytes, a
-/// length and the bytes; then locations of eight bytes.
+/// The input consists of records, each after its length, up to a length of 255; then changes, each an offset of two
+/// bytes, a length and the bytes; then locations of eight bytes.
 fuzz_target!(|input: &[u8]| {
     let disk = SimulatedDisk::new(1);
     let options = LogOptions {
@@ -57,10 +57,10 @@ fuzz_target!(|input: &[u8]| {
             assert!(written.iter().any(|(there, key, _)| there.offset() == at.offset() && record.head.key == *key));
         }
     }
-    let mut records = log.records(first.segment()).expect("the segment is there");
+    let mut records = log.records(first.segment()).expect("the segment exists");
     while let Some(next) = records.next_record() {
         if let Ok((at, record)) = next {
-            let of = written.iter().find(|(there, ..)| *there == at).expect("no record came from nowhere");
+            let of = written.iter().find(|(there, ..)| *there == at).expect("every record was written");
             assert!(record.value == of.2);
         }
     }

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused_without_being_shown() {
+    fn invalid_keys_are_rejected_without_being_shown() {
         let line_31 = BASE64.encode(&[1; 31]);
         let long = [b'\n'; TEXT_MAX_BYTES + 1];
         for (text, expected) in [

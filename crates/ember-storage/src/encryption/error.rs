@@ -40,12 +40,12 @@ pub enum EncryptionProblem {
         /// The offset it was written for.
         from: u64,
     },
-    /// Some bits differ from what was written.
+    /// Some bits differ from the written ones.
     Altered,
 }
 
 impl EncryptionProblem {
-    /// Whether the file differs from what was written, rather than being unreadable.
+    /// Whether the file differs from the written bytes, rather than being unreadable.
     pub fn is_damage(&self) -> bool {
         matches!(
             self,
@@ -62,7 +62,7 @@ impl EncryptionError {
         EncryptionError { file: file.to_owned(), offset, problem }
     }
 
-    /// Whether a read error says that an encrypted file differs from what was written, rather than being unreadable.
+    /// Whether a read error says that an encrypted file differs from the written bytes, rather than being unreadable.
     pub fn is_damage(error: &io::Error) -> bool {
         EncryptionError::inside(error).is_some_and(|error| error.problem.is_damage())
     }

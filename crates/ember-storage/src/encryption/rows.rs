@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_opened_in_its_place_and_with_its_key_only() {
+    fn rows_are_decrypted_only_in_their_place_and_with_their_key() {
         let keys = KeyRing::new(Key::new([1; 32]));
         let (seal, head) = RowSeal::begin(&keys);
         let again = RowSeal::resume(&keys, &head).unwrap();
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(seal.name(b"key"), again.name(b"key"));
         assert_ne!(seal.name(b"key"), seal.name(b"kez"));
         let (other, _) = RowSeal::begin(&keys);
-        assert_ne!(seal.name(b"key"), other.name(b"key"), "each store has keys of its own");
+        assert_ne!(seal.name(b"key"), other.name(b"key"), "each store has its own keys");
         let wrong = KeyRing::new(Key::new([2; 32]));
         assert_eq!(RowSeal::resume(&wrong, &head).unwrap_err(), keys.current().fingerprint());
     }

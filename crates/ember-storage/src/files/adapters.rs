@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_temporary_name_has_the_name_to_be_behind_two_numbers() {
+    fn a_temporary_name_is_two_numbers_and_the_final_name() {
         assert_eq!(unfinished_target("temp-ember-12-0-a-b.rdb"), Some("a-b.rdb"));
         for name in
             ["a-b.rdb", "temp-ember-", "temp-ember-1-b.rdb", "temp-ember--0-b.rdb", "temp-ember-1-a-b.rdb"]

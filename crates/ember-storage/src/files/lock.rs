@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_has_one_holder_who_is_named() {
+    fn a_directory_has_one_holder_and_errors_name_it() {
         let directory = std::env::temp_dir().join(format!("ember-lock-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         assert_eq!(DirectoryLock::holder(&directory), None);

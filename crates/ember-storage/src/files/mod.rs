@@ -1,6 +1,6 @@
 //! The file layer: every read, write, sync, rename and removal of ember's files goes through a [`Disk`].
 //!
-//! [`OsDisk`] is the disk of the operating system. [`SimulatedDisk`] keeps files in memory, forgets what was not synced
+//! [`OsDisk`] is the disk of the operating system. [`SimulatedDisk`] keeps files in memory, forgets unsynced data
 //! when its power is cut, and fails where a test wants it to.
 //!
 //! Writes name their offset, so that a caller that knows its last good length can overwrite what a failed write has
@@ -243,7 +243,7 @@ pub trait StoredFile: Debug + Send + Sync {
     /// Those of the disk, and if a sync of this handle has failed before.
     fn set_size(&self, len: u64) -> Result<(), DiskError>;
 
-    /// Makes what has been written before the call durable.
+    /// Makes all writes before the call durable.
     ///
     /// # Errors
     /// Those of the disk, and if a sync of this handle has failed before.

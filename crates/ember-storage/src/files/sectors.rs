@@ -1,4 +1,4 @@
-//! Detects what a power cut leaves of a write that was not synced: zeros instead of any of its sectors, or at the end
+//! Detects the remains of an unsynced write after a power cut: zeros instead of any of its sectors, or at the end
 //! of a sector whose write was not finished.
 
 /// The size of a sector, which a disk writes completely or not at all.
@@ -62,19 +62,19 @@ mod tests {
     }
 
     #[test]
-    fn a_sector_is_lost_when_what_the_write_has_of_it_ends_with_zeros() {
+    fn a_sector_counts_as_lost_if_the_record_ends_with_zeros_there() {
         let mut bytes = vec![1; 1500];
         assert!(!is_found(0, &bytes) && !is_found(0, &[]));
         bytes[300..412].fill(0);
         assert!(is_found(100, &bytes));
         assert!(!is_found(99, &bytes) && !is_found(0, &bytes));
         bytes[300..405].fill(1);
-        assert!(!is_found(100, &bytes), "seven may be what was written");
+        assert!(!is_found(100, &bytes), "seven zeros may be data");
         bytes[404] = 0;
         assert!(is_found(100, &bytes));
         let mut bytes = vec![1; 1500];
         bytes[1490..].fill(0);
-        assert!(is_found(0, &bytes), "the last one, as far as the write goes");
+        assert!(is_found(0, &bytes), "the last sector, up to the end of the write");
         assert!(is_found(1020, &[1, 1, 1, 1, 0, 0]) && !is_found(1020, &[1, 1, 1, 0, 1, 1]));
     }
 }

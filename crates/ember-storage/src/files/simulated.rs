@@ -1,4 +1,4 @@
-//! A disk in memory that forgets what was not synced and fails where a test wants it to.
+//! A disk in memory that forgets unsynced data and fails where a test wants it to.
 //!
 //! It does the worst that POSIX allows. Until a file is synced, each sector written and each change of its length may
 //! reach the disk or not, independent of the others and of their order. Until a directory is synced, the same holds for
@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_synced_outlives_every_power_cut_and_the_rest_may_not() {
+    fn only_synced_data_surely_survives_a_power_cut() {
         let disk = SimulatedDisk::new(1);
         let path = Path::new("d/a");
         let file = disk.create(path).unwrap();
@@ -545,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_means_the_old_file_or_the_new_one() {
+    fn a_renamed_name_refers_to_the_old_file_or_the_new_one() {
         let disk = SimulatedDisk::new(1);
         let (old, new) = (Path::new("d/name"), Path::new("d/new"));
         for (path, bytes) in [(old, b"old"), (new, b"new")] {
@@ -564,7 +564,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_failed_sync_the_handle_refuses_and_a_later_sync_does_not_bring_the_bytes_back() {
+    fn after_a_failed_sync_the_handle_fails_and_later_syncs_restore_nothing() {
         let disk = SimulatedDisk::new(1);
         let path = Path::new("d/a");
         let file = disk.create(path).unwrap();
@@ -585,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_takes_what_fits_and_says_so() {
+    fn a_full_disk_writes_partially_and_returns_an_error() {
         let disk = SimulatedDisk::new(1);
         disk.set_faults(Faults { capacity_bytes: Some(1000), ..Faults::default() });
         let file = disk.create(Path::new("d/a")).unwrap();
@@ -599,7 +599,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_sync_lets_others_go_on_and_covers_what_was_written_before_it() {
+    fn a_slow_sync_blocks_no_writes_and_covers_earlier_ones() {
         let disk = SimulatedDisk::new(1);
         let path = Path::new("d/a");
         let file = disk.create(path).unwrap();

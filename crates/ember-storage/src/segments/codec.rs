@@ -124,7 +124,7 @@ impl Decoder {
         }
     }
 
-    /// Decrypts the record in `stored` in place and parses it. None if it is not what was written there.
+    /// Decrypts the record in `stored` in place and parses it. None if it differs from the written record.
     pub(super) fn open<'b>(&self, place: Place, stored: &'b mut [u8]) -> Option<Record<'b>> {
         let len = self.unseal(place, stored)?;
         record::parse(&stored[..len])

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_added_and_discounted_is_nothing() {
+    fn added_and_discounted_bytes_cancel_out() {
         let live = LiveBytes::default();
         let segment = SegmentNumber::new(70_000);
         let (first, second) = (Location::new(segment, 64, 48), Location::new(segment, 112, 1024));

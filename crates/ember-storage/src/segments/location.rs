@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_location_keeps_what_it_was_made_of() {
+    fn a_location_stores_segment_and_offset() {
         let last = SEGMENT_BYTES - UNIT_BYTES;
         for segment in [0, 1, SegmentNumber::COUNT - 1] {
             for (offset, stored) in

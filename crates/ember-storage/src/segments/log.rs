@@ -102,7 +102,7 @@ impl std::error::Error for WriteFailed {
 pub enum ReadError {
     /// The disk failed.
     Disk(DiskError),
-    /// The bytes differ from what was written.
+    /// The bytes differ from the written ones.
     Damaged {
         /// The file.
         path: PathBuf,
@@ -398,10 +398,10 @@ impl SegmentLog {
                 let offset = buffer.offset + at as u64;
                 let stored = &mut bytes[at..];
                 let Extent::Stored(len) = segment.decoder.extent(segment.place(offset), stored) else {
-                    unreachable!("a buffer holds what was put into it")
+                    unreachable!("a buffer contains the appended record")
                 };
                 let record = segment.decoder.open(segment.place(offset), &mut stored[..len as usize]);
-                let record = record.expect("a buffer holds what was put into it");
+                let record = record.expect("a buffer contains the appended record");
                 each(Location::new(segment.number, offset, len), record);
                 at += len as usize;
             }
@@ -430,7 +430,7 @@ impl SegmentLog {
     /// Reads the record at a location, into `buffer`.
     ///
     /// # Errors
-    /// If it cannot be read, or differs from what was written.
+    /// If it cannot be read, or differs from the written record.
     pub fn read<'b>(&self, at: Location, buffer: &'b mut Vec<u8>) -> Result<Record<'b>, ReadError> {
         self.read_with(at, buffer, Patience::Waits)?.ok_or(ReadError::Removed)
     }

@@ -117,8 +117,8 @@ pub(super) fn len_at(place: Place, bytes: &[u8]) -> Option<usize> {
     (body_bytes >= FIXED_BYTES && *check == place.check_of_len(*len)).then_some(PREFIX_BYTES + body_bytes)
 }
 
-/// Returns the length of the record at the beginning of `bytes`; None if there is none, or it differs from what was
-/// written.
+/// Returns the length of the record at the beginning of `bytes`; None if there is none, or it differs from the
+/// written record.
 pub(super) fn intact_len(place: Place, bytes: &[u8]) -> Option<usize> {
     let len = len_at(place, bytes)?;
     let body = bytes.get(PREFIX_BYTES..len)?;
@@ -156,7 +156,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_record_is_read_back_from_its_place_only(
+        fn a_record_is_valid_only_at_its_offset(
             database: u32, kind: u8, key: Vec<u8>, value: Vec<u8>, body_bytes: Vec<u8>,
         ) {
             let head = RecordHead { database, kind, key: &key };
@@ -170,7 +170,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_a_record_or_none(bytes: Vec<u8>) {
+        fn arbitrary_bytes_are_no_record(bytes: Vec<u8>) {
             prop_assert_eq!(decode(PLACE, &bytes), None);
         }
     }

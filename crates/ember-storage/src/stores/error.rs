@@ -32,7 +32,7 @@ pub enum StoreError {
         /// Its message.
         message: String,
     },
-    /// A row differs from what was written.
+    /// A row differs from the written one.
     Damaged {
         /// The name of its table.
         table: &'static str,
@@ -72,7 +72,7 @@ impl StoreError {
         }
     }
 
-    /// Whether the stored data differ from what was written, rather than being unreadable.
+    /// Whether the stored data differ from the written data, rather than being unreadable.
     pub fn is_damage(&self) -> bool {
         matches!(self, StoreError::EngineDamaged { .. } | StoreError::Damaged { .. })
     }

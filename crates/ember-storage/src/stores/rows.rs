@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_of_values_are_read_back() {
+    fn headers_of_values_survive_the_round_trip() {
         let mut row = Vec::new();
         for head in [ValueHead::Whole, ValueHead::Parts { count: 3, len: 1 << 40 }] {
             head.encode(9, &mut row);

@@ -140,7 +140,7 @@ impl Store {
     /// Reads the value of a key into `value` and returns its kind, or None if the key does not exist.
     ///
     /// # Errors
-    /// If it cannot be read, or differs from what was written.
+    /// If it cannot be read, or differs from the written value.
     pub fn read(&self, database: u32, key: &[u8], value: &mut Vec<u8>) -> Result<Option<u8>, StoreError> {
         let mut kind = None;
         self.engine.read(&mut |reading| {
@@ -241,7 +241,7 @@ impl Store {
     }
 
     /// Calls `fill` once, commits its changes and sets the store's position to `position`: all of that is durable when
-    /// this returns, or none of it after an error. Changes apply in the order in which they are made.
+    /// this returns, or none of it after an error. Changes apply in the order of their calls.
     ///
     /// # Errors
     /// Those of `fill` and of the engine. After one of the engine the checkpoint may be retried.

@@ -49,7 +49,7 @@ fn redb_on_a_failing_disk_keeps_the_last_checkpoint() {
             simulated.set_faults(faults.clone());
             let attempt = put_some(&store, number, &mut model);
             simulated.set_faults(Faults::default());
-            // A failed sync may have made the commit durable all the same; the caller retries.
+            // A failed sync may still have made the commit durable; the caller retries.
             if let Err(error) = attempt {
                 assert!(!error.is_damage(), "{error}");
                 failed += 1;

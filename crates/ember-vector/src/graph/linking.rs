@@ -25,8 +25,9 @@ const CLAIM_INSERTIONS: u64 = 1000;
 /// Outdated plans of one vector after which it is linked in place.
 const FAILURES_MAX: u8 = 3;
 
-/// Counts claims. A plan is valid for indexes with its claim: the index it was made in, and copies of it, which have
-/// the same vectors in the same slots as long as none was moved. Another index in its place does not have the claim.
+/// Counts claims. A plan is valid for indexes with its claim: the index it was computed in, and copies of it, which
+/// have the same vectors in the same slots as long as none was moved. Another index in its place does not have the
+/// claim.
 static CLAIMS: AtomicU64 = AtomicU64::new(0);
 
 /// Vectors to link, and a view of their index.
@@ -143,7 +144,7 @@ impl Index {
 
     /// Records an outdated plan.
     fn record_failure(&mut self, at: usize, scratch: &mut Scratch) {
-        let waiting = self.pending.at_mut(at).expect("it is there");
+        let waiting = self.pending.at_mut(at).expect("the element exists");
         waiting.claim = None;
         waiting.failures += 1;
         if waiting.failures >= FAILURES_MAX {
@@ -278,7 +279,7 @@ impl Graph {
         let level = plan.level;
         for target in &plan.targets {
             let node = target.key as u32;
-            // The list may have got other links since, some of them from nodes that this one was inserted between.
+            // The list may have received other links since, some of them from nodes that this one was inserted between.
             let is_linkable =
                 !self.is_pending(node) && !self.is_dead(node) && self.has_free_place(slot, level);
             if !is_linkable || self.are_linked(slot, node, level) {

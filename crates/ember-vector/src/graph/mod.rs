@@ -7,7 +7,7 @@
 //! ```
 //!
 //! On the lowest level a node can have three times M links. Few have more than twice M: those that are near to many.
-//! With a limit of twice M for all, as is usual for one-way links, nodes refuse so many links that searches among real
+//! With a limit of twice M for all, as is usual for one-way links, nodes reject many links, and searches among real
 //! words find much less (GloVe, 340,000 of 100 dimensions, EF 100: recall 0.896 instead of 0.94, at hardly more
 //! distances).
 //!

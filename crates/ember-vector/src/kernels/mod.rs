@@ -1,6 +1,6 @@
 //! Distances between two stored vectors, computed with the best instructions of the processor.
 //!
-//! Every kernel takes two rows of bytes as they are stored. Each has a portable version; the choice is made once per
+//! Every kernel takes two rows of bytes as they are stored. Each has a portable version; the kernel is chosen once per
 //! index ([`Kernel::choose`]). The tests at the end of this file compare all kernels with the portable ones.
 //!
 //! A scan compares a row with many contiguous ones. It is limited by memory, not by computation, so it reads them in
@@ -130,7 +130,7 @@ fn fastest(scalar: Scalar, measure: Measure) -> Option<Raw> {
     return x86::kernel(scalar, measure);
     #[cfg(target_arch = "aarch64")]
     return neon::kernel(scalar, measure);
-    #[allow(unreachable_code, reason = "other processors run what is portable")]
+    #[allow(unreachable_code, reason = "other processors run the portable kernel")]
     {
         let _ = (scalar, measure);
         None

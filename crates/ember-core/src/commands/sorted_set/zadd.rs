@@ -57,7 +57,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// Which members are changed, and what the reply is.
+/// The options: which members are changed, and the kind of reply.
 #[derive(Clone, Copy, Default)]
 pub(in crate::commands) struct Options {
     /// Do not change existing members.

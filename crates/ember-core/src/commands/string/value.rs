@@ -108,7 +108,7 @@ pub(crate) fn set_raw(key: &mut Key<'_>, bytes: Vec<u8>, expire_at_ms: Option<i6
 pub(crate) fn edit_bytes<R>(key: &mut Key<'_>, len_min: usize, edit: impl FnOnce(&mut [u8]) -> R) -> R {
     if key.exists() {
         let result = key.edit(|slot| edit(slot.bytes_mut_grown(len_min)));
-        result.expect("the key is there")
+        result.expect("the key exists")
     } else {
         let mut bytes = vec![0; len_min];
         let result = edit(&mut bytes);
@@ -126,7 +126,7 @@ pub(crate) fn edit_bytes_maybe(
 ) -> bool {
     if key.exists() {
         let is_change = key.edit_maybe(|slot| edit(slot.bytes_mut_grown(len_min)));
-        is_change.expect("the key is there")
+        is_change.expect("the key exists")
     } else {
         edit_bytes(key, len_min, edit)
     }

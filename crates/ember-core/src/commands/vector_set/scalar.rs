@@ -18,7 +18,7 @@ const METRICS: [(Metric, &str); 3] =
     [(Metric::Cosine, "COSINE"), (Metric::L2, "L2"), (Metric::InnerProduct, "IP")];
 
 fn row(scalar: Scalar) -> &'static (Scalar, &'static str, &'static str, &'static str) {
-    SCALARS.iter().find(|row| row.0 == scalar).expect("all are there")
+    SCALARS.iter().find(|row| row.0 == scalar).expect("the table is complete")
 }
 
 /// Returns the name in VINFO and VEMB.
@@ -53,5 +53,5 @@ pub(crate) fn metric(args: Args<'_>, at: usize) -> Option<Metric> {
 
 /// Returns the name of a metric.
 pub(crate) fn metric_name(metric: Metric) -> &'static str {
-    METRICS.iter().find(|row| row.0 == metric).expect("all are there").1
+    METRICS.iter().find(|row| row.0 == metric).expect("the table is complete").1
 }

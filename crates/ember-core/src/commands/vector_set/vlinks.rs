@@ -43,7 +43,7 @@ fn vlinks(call: &mut Call<'_, '_>) -> AttemptResult {
     let linked = set.linked();
     let set = &*linked;
     // After linking, the slots of removed elements may hold others.
-    let slot = set.find(args.at(2)).expect("what is linked has the same elements");
+    let slot = set.find(args.at(2)).expect("the linked set has the same elements");
     call.reply.array(set.level(slot) + 1);
     for level in (0..=set.level(slot)).rev() {
         let neighbors = set.neighbors(slot, level);

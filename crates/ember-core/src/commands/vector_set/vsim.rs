@@ -37,7 +37,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Long(vsim),
 )];
 
-/// Returns whether there are numbers in the place of Redis's word: the form of the original ember, which replies with
+/// Returns whether numbers replace Redis's word: the form of the original ember, which replies with
 /// distances.
 fn is_bare(args: Args<'_>) -> bool {
     !["FP32", "VALUES"].iter().any(|word| is_word(args, 2, word)) && number::parse_f64(args.at(2)).is_some()

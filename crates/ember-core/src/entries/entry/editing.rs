@@ -12,8 +12,8 @@ use crate::types::aggregate::Aggregate;
 use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue, ValueType};
 
 impl Slot {
-    /// Returns the value, to be stored elsewhere; this slot must be dropped next. O(1), but for the bytes of an inline
-    /// string.
+    /// Returns the value, to be stored elsewhere; this slot must be dropped next. O(1), except for the bytes of an
+    /// inline string.
     pub fn moved_value(&mut self) -> NewValue<'_> {
         match self.take_aggregate() {
             Some(aggregate) => NewValue::Aggregate(aggregate),
@@ -24,7 +24,7 @@ impl Slot {
     /// Returns a mutable reference to the value with elements; `None` for a string.
     #[inline]
     pub fn aggregate_mut(&mut self) -> Option<&mut Aggregate> {
-        // SAFETY: the pointer was made by Box::into_raw, and the borrow of self is the only access to the value.
+        // SAFETY: the pointer comes from Box::into_raw, and the borrow of self is the only access to the value.
         self.aggregate_pointer().map(|aggregate| unsafe { &mut *aggregate })
     }
 
@@ -134,7 +134,7 @@ impl Slot {
     /// `shape` must describe this entry with a string apart, the previous value must hold no reference, and `bytes`
     /// must be an allocation as `shape` describes it, without an owner.
     pub(super) unsafe fn write_apart(&mut self, shape: Shape, bytes: NonNull<u8>) {
-        // SAFETY: by the caller's guarantee the eight value bytes are there, for an address.
+        // SAFETY: by the caller's guarantee the eight value bytes exist, for an address.
         unsafe { self.base().add(shape.value_offset()).cast::<NonNull<u8>>().write_unaligned(bytes) };
     }
 

@@ -1,4 +1,4 @@
-//! An entry returns what was stored, whatever the sizes, and takes as few bytes as possible.
+//! An entry returns the stored bytes for all sizes, and takes as little memory as possible.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ fn bytes_of(slot: &Slot) -> Vec<u8> {
 }
 
 #[test]
-fn an_entry_gives_back_what_was_put_in() {
+fn an_entry_returns_the_stored_key_value_and_expiry() {
     for key_len in [0, 1, 16, 254, 255, 256, 70_000] {
         for expire in [None, Some(i64::MAX), Some(1)] {
             for value_len in [0, 1, 20, 44, 45, 1000, LARGE_VALUE_MIN_BYTES - 1, LARGE_VALUE_MIN_BYTES] {
@@ -61,7 +61,7 @@ fn a_shared_large_value_is_copied_before_an_edit() {
 }
 
 #[test]
-fn a_grown_value_keeps_its_bytes_key_clock_and_expiry_and_is_zero_behind_them() {
+fn grown_values_keep_their_metadata_and_are_padded_with_zeros() {
     let lengths = [0, 1, 8, 20, 44, 45, 100, 3000, LARGE_VALUE_MIN_BYTES - 1, LARGE_VALUE_MIN_BYTES, 70_000];
     for (index, from) in lengths.into_iter().enumerate() {
         for expire in [None, Some(77)] {
@@ -94,7 +94,7 @@ fn a_grown_integer_becomes_its_digits() {
 }
 
 #[test]
-fn a_string_stands_where_it_takes_least_memory() {
+fn strings_are_stored_inline_or_apart_whichever_takes_less_memory() {
     let mut apart = 0;
     for key_len in [0, 1, 16, 33, 100, 254, 255, 1000] {
         for expire in [None, Some(77)] {
@@ -112,11 +112,11 @@ fn a_string_stands_where_it_takes_least_memory() {
             }
         }
     }
-    assert!(apart > 1000, "some are better off apart: {apart}");
+    assert!(apart > 1000, "values stored apart: {apart}");
 }
 
 #[test]
-fn a_string_keeps_its_bytes_when_it_comes_to_stand_apart_and_back() {
+fn strings_keep_their_bytes_when_moved_between_inline_and_apart() {
     // With a key of 16 bytes: apart, together, apart in the same and in another class.
     let lengths = [1024, 1025, 1000, 512, 600, 2048, 2049, 500, 3];
     for from in lengths {

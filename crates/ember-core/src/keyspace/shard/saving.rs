@@ -35,7 +35,7 @@ const STEP_GROUPS: usize = 8;
 /// Bytes of entries saved at a time under the lock.
 const STEP_BYTES: usize = 16 * 1024;
 
-/// Tells which entries are older than a snapshot, or than a checkpoint.
+/// Identifies entries that are older than a snapshot or a checkpoint.
 #[derive(Clone, Copy)]
 struct Ages {
     is_checkpoint: bool,

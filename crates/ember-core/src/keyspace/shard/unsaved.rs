@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_looks_at_what_has_changed() {
+    fn a_checkpoint_scans_only_changed_keys() {
         let mut data = shard(50_000);
         let (keys, all_steps) = checkpoint(&mut data, true, |_| {});
         assert_eq!(keys, 50_000);
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_meanwhile_is_of_the_next_checkpoint_too() {
+    fn changes_during_a_checkpoint_belong_to_the_next_one_too() {
         let mut data = shard(1000);
         let change = |data: &mut ShardData| (500..2000).for_each(|number| set(data, 0, number));
         assert_eq!(checkpoint(&mut data, true, change).0, 1000);
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_checkpoint_could_not_tell_is_of_the_next_one() {
+    fn changes_of_a_failed_checkpoint_belong_to_the_next_one() {
         let mut data = shard(1000);
         assert_eq!(checkpoint(&mut data, false, |_| {}).0, 1000);
         assert_eq!(checkpoint(&mut data, true, |data| set(data, 0, 7)).0, 1000);
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_of_all_has_all_whatever_checkpoints_were_made() {
+    fn a_full_snapshot_has_all_keys_after_any_checkpoints() {
         let mut data = shard(1000);
         for round in 0..5 {
             checkpoint(&mut data, true, |data| (0..round * 100).for_each(|number| set(data, 0, number)));
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_found_in_order_from_anywhere() {
+    fn places_are_found_in_order_from_any_start() {
         let mut places = Places::default();
         assert_eq!(places.next(0, 0), None);
         let last = (1 << TAG_BITS) - 1;

@@ -104,7 +104,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(200)))]
 
     #[test]
-    fn elements_are_what_a_map_holds(changes in prop::collection::vec(change(), 1..120), seed in any::<u64>()) {
+    fn elements_agree_with_a_hash_map(changes in prop::collection::vec(change(), 1..120), seed in any::<u64>()) {
         let (mut elements, mut model) = (Elements::new(), Model::new());
         let mut random = Random::seeded(seed);
         for change in &changes {
@@ -119,7 +119,7 @@ proptest! {
     }
 
     #[test]
-    fn a_scan_visits_what_stays_whatever_else_changes(
+    fn scans_visit_every_remaining_element_despite_changes(
         stays in 0u32..2000,
         count in 1usize..60,
         changes in prop::collection::vec(change(), 1..60),
@@ -152,7 +152,7 @@ proptest! {
 }
 
 #[test]
-fn a_scan_at_rest_visits_each_element_once_and_little_more_than_asked_for() {
+fn scans_without_changes_visit_each_element_once_near_count() {
     let elements = filled(5000);
     for count in [1, 7, 100, 10_000] {
         let mut seen = HashMap::<Vec<u8>, usize>::new();
@@ -189,7 +189,7 @@ fn elements_added_in_the_order_of_another_table_do_not_crowd() {
 }
 
 #[test]
-fn any_cursor_is_answered() {
+fn scans_accept_any_cursor() {
     let elements = filled(1000);
     for cursor in [1, 1 << POSITION_BITS, (1 << POSITION_BITS) - 1, u64::MAX, 0x5555_5555_5555] {
         let next = elements.scan(cursor, 10, |_| ());
@@ -224,7 +224,7 @@ fn every_element_is_drawn_equally_often() {
 }
 
 #[test]
-fn elements_whose_number_falls_are_drawn_until_none_is_left() {
+fn random_removal_continues_until_no_element_remains() {
     let mut elements = filled(3000);
     let mut random = Random::seeded(3);
     for left in (0..3000).rev() {

@@ -18,8 +18,8 @@ const NARROWER_LATITUDE: f64 = 80.0;
 /// The neighbors in the order of the search, as steps to the east and to the north; the cell itself comes first.
 const NEIGHBORS: [(i32, i32); 8] = [(0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, -1)];
 
-/// The cells of a polygon whose center is outside of what geohashes cover, or at the edge, are searched from here, in
-/// degrees. They cover the polygon all the same.
+/// The cells of a polygon whose center is outside the area of geohashes, or at its edge, are searched from here, in
+/// degrees. They still cover the polygon.
 const CENTRE_MAX: Position = Position { longitude: 179.9, latitude: 85.0 };
 
 /// A rectangle in degrees.
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_search_covers_is_in_its_cells() {
+    fn the_cells_of_a_search_contain_its_area() {
         let mut random = Random::seeded(5);
         let mut covered = 0;
         for _ in 0..20_000 {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_polygon_covers_is_in_one_of_its_cells() {
+    fn the_cells_of_a_polygon_contain_its_area() {
         let mut random = Random::seeded(6);
         let mut covered = 0;
         for _ in 0..20_000 {

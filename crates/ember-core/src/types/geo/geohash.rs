@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_spread_and_gather_again() {
+    fn spread_bits_can_be_gathered_again() {
         for number in [0, 1, 2, 0x03FF_FFFF, 0x1234_5678, u32::MAX] {
             let bits = spread(number);
             assert_eq!(bits & LONGITUDE_BITS, 0);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbour_lies_next_to_its_cell() {
+    fn neighbor_cells_are_adjacent() {
         for step in [1, 2, 5, 26] {
             let cell = Cell::around(at(10.0, 20.0), step);
             let bounds = cell.bounds();
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn any_score_has_bits() {
+    fn every_score_converts_to_bits() {
         for (score, bits) in [
             (1.9, 1),
             (-1.0, u64::MAX),

@@ -116,7 +116,7 @@ mod tests {
     const CATANIA: Position = Position { longitude: 15.087269, latitude: 37.502669 };
 
     #[test]
-    fn distances_are_those_of_the_haversine_formula() {
+    fn distances_follow_the_haversine_formula() {
         assert!((PALERMO.distance_m(CATANIA) - 166_274.0).abs() < 1.0);
         assert_eq!(PALERMO.distance_m(PALERMO), 0.0);
         let north = Position { latitude: 39.115556, ..PALERMO };
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shape_covers_what_is_within_it() {
+    fn shapes_cover_points_within_their_distance() {
         let around = |shape: Shape| shape.distance_m(PALERMO, CATANIA).is_some();
         assert!(around(Shape::Circle { radius_m: 166_275.0 }));
         assert!(!around(Shape::Circle { radius_m: 166_273.0 }));

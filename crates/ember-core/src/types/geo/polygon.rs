@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_edges_enclose_twice_is_outside() {
+    fn areas_enclosed_twice_are_outside() {
         // A star of five edges, drawn in one line.
         let star = polygon(&[(0.0, 10.0), (6.0, -8.0), (-9.5, 3.0), (9.5, 3.0), (-6.0, -8.0)]);
         assert!(!covers(&star, 0.0, 0.0));
@@ -112,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn an_edge_belongs_to_one_of_its_neighbours() {
+    fn a_shared_edge_belongs_to_one_polygon() {
         let west = polygon(&[(0.0, 0.0), (5.0, 0.0), (5.0, 5.0), (0.0, 5.0)]);
         let east = polygon(&[(5.0, 0.0), (9.0, 0.0), (9.0, 5.0), (5.0, 5.0)]);
         assert!(covers(&west, 5.0, 2.0) != covers(&east, 5.0, 2.0));
     }
 
     #[test]
-    fn the_centre_is_that_of_the_vertices() {
+    fn the_center_is_the_mean_of_the_vertices() {
         let centre = polygon(&[(0.0, -5.0), (10.0, -5.0), (10.0, 5.0), (0.0, 5.0)]).centre();
         assert!((centre.longitude - 5.0).abs() < 1e-9 && centre.latitude.abs() < 1e-9, "{centre:?}");
         let pole = polygon(&[(-120.0, 80.0), (0.0, 80.0), (120.0, 80.0)]).centre();

@@ -94,7 +94,7 @@ impl Heap {
     }
 }
 
-/// The times and positions at which to look for expired fields.
+/// The times and positions at which to search for expired fields.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DueTimes {
     heap: Heap,
@@ -191,7 +191,7 @@ mod tests {
     const POSITION_MAX: u64 = (1 << PART_BITS) - 1;
 
     #[test]
-    fn an_element_gives_back_time_and_position() {
+    fn an_element_stores_time_and_position() {
         for at_ms in [0, 1, 1_700_000_000_000, TIME_MAX_MS] {
             for position in [0, 1, 0x1234_5678_9ABC, POSITION_MAX] {
                 assert_eq!(Due::new(at_ms, position).parts(), (at_ms, position));
@@ -216,7 +216,7 @@ mod tests {
                 due.add(at_ms, position);
             }
             checked += 1;
-            assert_eq!(due.earliest_ms(), Some(0), "what is not yet checked still counts");
+            assert_eq!(due.earliest_ms(), Some(0), "unchecked elements still count");
         }
         assert_eq!((checked, due.len()), (1000, 10));
         due.clear();
@@ -225,7 +225,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn positions_come_out_in_the_order_of_their_times_and_not_before(
+        fn positions_are_returned_in_order_of_time_when_due(
             times in prop::collection::vec(0i64..1000, 1..200), step in 1i64..300, unchecked in 0usize..100,
         ) {
             let mut due = DueTimes::default();

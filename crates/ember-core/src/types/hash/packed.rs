@@ -165,7 +165,7 @@ pub(super) fn check_invariants(list: &Listpack, stride: usize) {
     list.check_invariants();
     assert_eq!(list.len() % stride, 0, "fields are whole");
     let names: HashSet<Vec<u8>> = list.iter().step_by(stride).map(Element::to_vec).collect();
-    assert_eq!(names.len() * stride, list.len(), "every name is there once");
+    assert_eq!(names.len() * stride, list.len(), "every name occurs once");
     let expiries = fields(list, stride).map(|field| field.expire_at_ms.unwrap_or(i64::MAX));
     assert!(expiries.is_sorted(), "triplets are in the order of their expiries");
 }

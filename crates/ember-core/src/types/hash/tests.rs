@@ -141,7 +141,7 @@ fn compare(steps: Vec<Step>, limits: EncodingLimits) {
         }
     }
     hash.remove_expired(now_ms, usize::MAX, &mut Names::unwanted());
-    assert_eq!(hash.len(), live(&model, now_ms).len(), "what has expired can be removed at once");
+    assert_eq!(hash.len(), live(&model, now_ms).len(), "all expired fields are removed at once");
     assert!(!hash.is_due(now_ms));
 }
 
@@ -149,12 +149,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.div_ceil(4)))]
 
     #[test]
-    fn a_packed_hash_does_what_a_map_does(steps in prop::collection::vec(step(), 1..80)) {
+    fn a_packed_hash_agrees_with_a_map(steps in prop::collection::vec(step(), 1..80)) {
         compare(steps, EncodingLimits { hash_max_listpack_value: usize::MAX, ..EncodingLimits::DEFAULT });
     }
 
     #[test]
-    fn a_table_does_what_a_map_does(steps in prop::collection::vec(step(), 1..120)) {
+    fn a_table_hash_agrees_with_a_map(steps in prop::collection::vec(step(), 1..120)) {
         compare(steps, EncodingLimits { hash_max_listpack_entries: 0, ..EncodingLimits::DEFAULT });
     }
 
@@ -177,7 +177,7 @@ fn numbered(len: usize, limits: &EncodingLimits) -> Hash {
 }
 
 #[test]
-fn triplets_stand_in_the_order_of_their_expiries() {
+fn triplets_are_sorted_by_expiry() {
     let limits = EncodingLimits::DEFAULT;
     let mut hash = numbered(6, &limits);
     let changes = [

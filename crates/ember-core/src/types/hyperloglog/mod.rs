@@ -59,7 +59,7 @@ pub enum Encoding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Corrupt;
 
-/// What an element adds: a minimum value for a register.
+/// The contribution of an element: a minimum value for a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observation {
     /// The index of the register.
@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dense_registers_keep_apart() {
+    fn dense_registers_do_not_overlap() {
         let mut bytes = empty();
         convert_to_dense(&mut bytes).expect("it is well-formed");
         assert_eq!(bytes.len(), 12304);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn sparse_and_dense_say_the_same() {
+    fn sparse_and_dense_estimates_are_equal() {
         let (mut sparse, mut dense) = (empty(), empty());
         convert_to_dense(&mut dense).expect("it is well-formed");
         for number in 0..3000 {
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_registers_are_nothing_panics() {
+    fn arbitrary_registers_cause_no_panic() {
         let mut random = crate::algorithms::random::Random::seeded(5);
         for round in 0..20_000 {
             let mut bytes = empty();
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_estimate_is_good_until_it_is_forgotten() {
+    fn a_cached_estimate_is_valid_until_it_is_discarded() {
         let mut bytes = empty();
         assert_eq!(kept_estimate(&bytes), Some(0));
         keep_estimate(&mut bytes, 300);

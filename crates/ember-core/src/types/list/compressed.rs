@@ -45,7 +45,7 @@ impl Compressed {
     pub(super) fn unpack(&self) -> Listpack {
         let bytes = lzf::decompress(&self.0[HEADER_BYTES..], self.len_bytes());
         let packed = bytes.and_then(|bytes| Listpack::from_bytes(bytes).ok());
-        packed.expect("it is what was compressed")
+        packed.expect("the compressed bytes are valid")
     }
 
     /// Returns the length of the listpack in bytes.
@@ -64,7 +64,7 @@ impl Compressed {
     }
 
     fn number_at(&self, at: usize) -> usize {
-        let bytes = self.0[at..].first_chunk().expect("the header is there");
+        let bytes = self.0[at..].first_chunk().expect("the header exists");
         u32::from_le_bytes(*bytes) as usize
     }
 }
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn repetitive_elements_take_less_and_come_back() {
+    fn repetitive_elements_are_compressed_and_restored() {
         let (packed, compressed) = of(&[b"the same element" as &[u8]; 100]);
         let compressed = compressed.unwrap();
         assert!(compressed.memory_bytes() < packed.memory_bytes() / 4);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_or_does_not_shrink_is_left_as_it_is() {
+    fn short_and_incompressible_elements_are_not_compressed() {
         assert!(of(&[b"a" as &[u8]; 10]).1.is_none());
         let every_byte: Vec<u8> = (0..=255).collect();
         assert!(of(&[&every_byte]).1.is_none());

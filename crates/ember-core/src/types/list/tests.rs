@@ -94,7 +94,7 @@ fn a_large_element_is_shared_and_not_copied() {
 }
 
 #[test]
-fn an_element_that_outgrows_its_node_splits_it_and_one_that_shrinks_joins_it() {
+fn growing_elements_split_nodes_and_shrinking_ones_merge_them() {
     let limit = NodeLimit::new(-1);
     let mut list = filled(5, limit);
     list.set(2, NewElement::Bytes(&[b'x'; 5000]), limit);
@@ -130,7 +130,7 @@ fn inner_nodes_are_compressed_and_the_ends_are_not() {
         list.remove_end(End::Back, 400, limit);
         assert_eq!((node_count(&list), compressed_count(&list)), (60, 60 - 2 * depth));
         list.set(240, NewElement::Bytes(b"another"), limit);
-        assert_eq!(compressed_count(&list), 60 - 2 * depth, "what was unpacked is compressed again");
+        assert_eq!(compressed_count(&list), 60 - 2 * depth, "the changed node is compressed again");
         assert!(list.with(240, |element| element.unwrap().bytes(&mut itoa::Buffer::new()) == b"another"));
         assert_eq!(list.remove_matching(&Needle::new(b"another"), End::Front, 9, limit), 1);
         assert_eq!(compressed_count(&list), 60 - 2 * depth);
@@ -142,7 +142,7 @@ fn inner_nodes_are_compressed_and_the_ends_are_not() {
 }
 
 #[test]
-fn compression_saves_memory_and_counts_for_what_is_changed_later() {
+fn compression_saves_memory_and_applies_to_later_changes() {
     let (plain, compressing) = (NodeLimit::new(-2), NodeLimit::new(-2).with_depth(1));
     let (mut list, small) = (filled(50_000, plain), filled(50_000, compressing));
     assert!(
@@ -154,7 +154,7 @@ fn compression_saves_memory_and_counts_for_what_is_changed_later() {
     assert_eq!(elements(&small), elements(&list));
     assert_eq!(compressed_count(&list), 0);
     list.set(25_000, NewElement::Bytes(b"x"), compressing);
-    assert!((1..=11).contains(&compressed_count(&list)), "what is near, and where the inside begins");
+    assert!((1..=11).contains(&compressed_count(&list)), "only nodes near the change are compressed");
     let mut list = small;
     list.set(25_000, NewElement::Bytes(b"x"), plain);
     assert_eq!(compressed_count(&list), node_count(&list) - 3);
@@ -309,7 +309,7 @@ fn apply(edit: Edit, list: &mut List, model: &mut Model, limit: &mut NodeLimit) 
 
 proptest! {
     #[test]
-    fn a_list_holds_what_a_deque_would(
+    fn a_list_agrees_with_a_deque(
         edits in proptest::collection::vec(edit(), 0..60),
         first_limit in limit(),
     ) {

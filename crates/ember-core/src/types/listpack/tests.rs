@@ -86,7 +86,7 @@ fn only_canonical_integers_are_kept_as_integers() {
 }
 
 #[test]
-fn find_passes_over_elements_between_comparisons() {
+fn find_skips_elements_between_comparisons() {
     let pairs = listpack(&[b"value", b"field", b"field", b"5", b"5", b"x"]);
     let first = pairs.first().expect("there are elements");
     assert_eq!(pairs.find(first, b"field", 1), pairs.at(2));
@@ -111,7 +111,7 @@ fn more_elements_than_the_header_counts_are_counted() {
 }
 
 #[test]
-fn bytes_that_contradict_themselves_are_refused() {
+fn inconsistent_bytes_are_rejected() {
     let good = listpack(&[b"hello", b"1000", &[b'x'; 70], b"12345678901"]).as_bytes().to_vec();
     assert!(Listpack::from_bytes(good.clone()).is_ok());
     assert_eq!(Listpack::from_bytes(Vec::new()), Err(Corrupt));
@@ -242,7 +242,7 @@ fn apply(edit: Edit, packed: &mut Listpack, model: &mut Vec<Vec<u8>>) {
 
 proptest! {
     #[test]
-    fn a_listpack_holds_what_a_vector_would(edits in proptest::collection::vec(edit(), 0..40)) {
+    fn a_listpack_agrees_with_a_vector(edits in proptest::collection::vec(edit(), 0..40)) {
         let mut packed = Listpack::new();
         let mut model: Vec<Vec<u8>> = Vec::new();
         for edit in edits {
@@ -260,7 +260,7 @@ proptest! {
             prop_assert_eq!(packed.iter_to(offset).count(), index + 1);
             prop_assert_eq!(packed.prev(offset).is_none(), index == 0);
             prop_assert_eq!(packed.next(offset).is_none(), index + 1 == model.len());
-            let found = packed.find(HEADER_BYTES, element, 0).expect("it is there");
+            let found = packed.find(HEADER_BYTES, element, 0).expect("the element exists");
             prop_assert!(found <= offset);
         }
     }
@@ -287,7 +287,7 @@ proptest! {
 }
 
 #[test]
-fn a_queue_through_a_listpack_stays_in_its_room() {
+fn a_queue_in_a_listpack_takes_bounded_memory() {
     for (front_in, front_out) in [(true, false), (false, true), (true, true), (false, false)] {
         let mut listpack = Listpack::new();
         let mut model = VecDeque::new();

@@ -118,7 +118,7 @@ impl Collection for Set {
                 listpack.check_invariants();
                 let members: std::collections::HashSet<Vec<u8>> =
                     listpack.iter().map(Element::to_vec).collect();
-                assert_eq!(members.len(), listpack.len(), "no member is there twice");
+                assert_eq!(members.len(), listpack.len(), "every member occurs once");
             }
             Set::Table(elements) => elements.check_invariants(),
         }

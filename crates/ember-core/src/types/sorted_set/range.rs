@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_of_members_need_their_mark() {
+    fn bounds_of_members_require_a_bracket() {
         for text in [&b""[..], b"a", b"--", b"+x", b" [a"] {
             assert_eq!(LexBound::parse(text), None, "{}", text.escape_ascii());
         }

@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_is_what_a_sorted_set_of_pairs_is_through_random_changes() {
+    fn a_tree_agrees_with_an_ordered_set_under_random_changes() {
         for seed in 0..12 {
             let mut random = Random::seeded(seed * 77 + 1);
             let mut pair = Pair::default();

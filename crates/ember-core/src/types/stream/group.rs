@@ -120,12 +120,12 @@ impl Group {
 
     /// Returns the consumer with a number.
     pub fn consumer(&self, number: ConsumerNumber) -> &Consumer {
-        self.consumers[number.0 as usize].as_ref().expect("a number is that of a consumer that is there")
+        self.consumers[number.0 as usize].as_ref().expect("the consumer of a number exists")
     }
 
     /// Returns a mutable reference to the consumer with a number.
     pub fn consumer_mut(&mut self, number: ConsumerNumber) -> &mut Consumer {
-        self.consumers[number.0 as usize].as_mut().expect("a number is that of a consumer that is there")
+        self.consumers[number.0 as usize].as_mut().expect("the consumer of a number exists")
     }
 
     /// Returns all consumers in the order of their names.

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_carry_into_the_time_and_end_at_the_limits() {
+    fn next_and_previous_ids_carry_into_the_time_and_stop_at_the_limits() {
         let max = u64::MAX;
         assert_eq!(StreamId::new(5, 1).next(), Some(StreamId::new(5, 2)));
         assert_eq!(StreamId::new(5, max).next(), Some(StreamId::new(6, 0)));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_wrap_and_come_back() {
+    fn wrapping_differences_survive_the_round_trip() {
         for (id, base) in [
             (StreamId::new(7, 3), StreamId::new(5, 9)),
             (StreamId::MAX, StreamId::new(0, 1)),

@@ -1,4 +1,4 @@
-//! The entries of a stream, and what is recorded about removed ones.
+//! The entries of a stream, and records of removed ones.
 //!
 //! # Invariants
 //!

@@ -34,7 +34,7 @@ struct Parts {
     groups: Groups,
 }
 
-/// What happens to the pending references of consumer groups to deleted entries.
+/// The handling of pending references of consumer groups to deleted entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum References {
     /// They stay pending.

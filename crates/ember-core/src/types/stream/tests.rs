@@ -143,7 +143,7 @@ fn compare(stream: &Stream, model: &Model, random: &mut Random) {
 }
 
 #[test]
-fn a_log_does_what_a_tree_of_entries_does() {
+fn a_log_agrees_with_a_tree_of_entries() {
     for seed in 1..=12 {
         let mut random = Random::seeded(seed);
         let limits = [
@@ -168,7 +168,7 @@ fn a_log_does_what_a_tree_of_entries_does() {
 }
 
 #[test]
-fn blocks_are_what_redis_writes() {
+fn blocks_have_the_bytes_of_redis() {
     let mut stream = Stream::default();
     append(&mut stream, id(5, 1), &one_field(), LIMITS).expect("the ID is greater");
     append(&mut stream, id(7, 0), &one_field(), LIMITS).expect("the ID is greater");
@@ -185,7 +185,7 @@ fn blocks_are_what_redis_writes() {
 }
 
 #[test]
-fn memory_is_accounted_as_blocks_and_groups_come_and_go() {
+fn memory_is_accounted_as_blocks_and_groups_are_added_and_removed() {
     let mut stream = Stream::default();
     let empty = stream.memory_bytes();
     for number in 1..=10_000 {
@@ -253,8 +253,9 @@ fn pending_entries_are_those_of_a_group_and_of_one_consumer() {
         }
         group.check_invariants();
         let pending: Vec<_> = group.pending(ALL).map(|(id, pending)| (id, pending.consumer)).collect();
-        let expected =
-            model.iter().map(|(id, owner)| (*id, group.number_of(&name(*owner)).expect("it is there")));
+        let expected = model
+            .iter()
+            .map(|(id, owner)| (*id, group.number_of(&name(*owner)).expect("the consumer exists")));
         assert_eq!(pending, expected.collect::<Vec<_>>());
     }
 }

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_where() {
+    fn errors_report_their_position() {
         for (conditions, at) in [
             ("", 0),
             ("year", 4),

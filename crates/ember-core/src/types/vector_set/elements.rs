@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_appended_is_put_in_order_later() {
+    fn appended_elements_are_sorted_later() {
         for prefix in ["", "a name of many letters: ", "nearly"] {
             for count in [0, 1, 2, 255, 256, 5000] {
                 let mut random = Random::seeded(count as u64);
@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_are_found_by_name_and_slot_whatever_is_done() {
+    fn elements_are_found_by_name_and_slot_after_any_changes() {
         let mut random = Random::seeded(5);
         let mut elements = Elements::default();
         let mut names: Vec<Vec<u8>> = Vec::new();
@@ -577,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_of_removed_elements_are_given_back_later() {
+    fn slots_of_removed_elements_are_reused_later() {
         let mut random = Random::seeded(6);
         let mut elements = Elements::default();
         // Names by slot, and whether their elements exist.
@@ -613,7 +613,7 @@ mod tests {
     }
 
     #[test]
-    fn an_emptied_one_takes_little() {
+    fn emptied_elements_take_little_memory() {
         let mut elements = Elements::default();
         (0..3000).for_each(|number: u32| elements.push(&number.to_be_bytes(), None));
         for _ in 0..3000 {

@@ -578,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_where() {
+    fn errors_report_their_position() {
         for (expression, at) in [
             ("", 0),
             (".year =! 3", 8),
@@ -614,7 +614,7 @@ mod tests {
 
     /// The tokenizer reads each byte of a text only a few times.
     #[test]
-    fn words_that_follow_one_another_are_read_once() {
+    fn repeated_tokens_are_read_in_linear_time() {
         // The longest texts of repeated brackets, signs and words, none of which is a valid expression.
         for piece in ["(", "!", "-", "not", "null", "1 in ", "<=", "a", "[1,", "'", ".a", "(1)"] {
             let text = piece.repeat(FILTER_BYTES_MAX / piece.len());
@@ -644,7 +644,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_long_texts_are_found_in_the_time_of_reading_them() {
+    fn substring_search_takes_linear_time() {
         let (text, part) = ("a".repeat(200_000), ["a".repeat(100_000), "b".to_owned()].concat());
         let attributes = format!("{{\"t\":\"{text}\"}}");
         let filter = Filter::compile_conditions(format!("t CONTAINS '{part}'").as_bytes()).unwrap();
@@ -657,7 +657,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_compared_in_the_time_of_reading_them() {
+    fn long_lists_are_compared_in_linear_time() {
         let numbers = |range: std::ops::Range<u32>| {
             range.map(|number| number.to_string()).collect::<Vec<_>>().join(",")
         };

@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn one_pass_finds_what_a_pass_for_each_field_finds() {
+    fn one_pass_finds_the_same_values_as_a_pass_per_field() {
         fn object(random: &mut Random, depth: usize) -> String {
             let names = ["a", "b", "a.b", "b.a", "a.a.b", "", "c"];
             let value = |random: &mut Random| match random.below(if depth < 3 { 4 } else { 2 }) {

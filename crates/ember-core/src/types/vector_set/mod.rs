@@ -85,7 +85,7 @@ fn with_scratch<R>(run: impl FnOnce(&mut Scratch) -> R) -> R {
 pub struct Tuning {
     /// The number of near vectors from which the neighbors of a new one are chosen.
     pub build_width: usize,
-    /// The number of near vectors that a search looks for by default.
+    /// The default number of near vectors to find in a search.
     pub search_width: usize,
     /// The number of lists that a search reads by default.
     pub probes: usize,
@@ -94,7 +94,7 @@ pub struct Tuning {
 /// The parameters of an index that does not specify them, or was not created as an index.
 pub const TUNING_DEFAULT: Tuning = Tuning { build_width: 200, search_width: 50, probes: 32 };
 
-/// What the first element of a set, or `VECTOR.CREATE`, determines.
+/// The parameters that the first element of a set, or `VECTOR.CREATE`, determines.
 #[derive(Clone, Debug)]
 pub struct Shape {
     /// Dimensions of the stored vectors.
@@ -133,7 +133,7 @@ pub struct VectorSet(Option<Box<Parts>>);
 pub struct Search {
     /// The maximum number of results.
     pub count: usize,
-    /// The number of near elements to look for.
+    /// The number of near elements to find.
     pub width: usize,
     /// The number of lists to read, if the set has some; `None` for the number given at creation.
     pub probes: Option<usize>,
@@ -595,7 +595,7 @@ impl VectorSet {
         distances.max(bytes / BYTES_PER_STEP)
     }
 
-    /// Returns how many near elements a search looks for, or how many lists it reads.
+    /// Returns the number of near elements to find in a search, or the number of lists to read.
     fn breadth(&self, search: &Search) -> usize {
         match (self.kind(), self.tuning()) {
             (Kind::Ivf { .. }, tuning) => search.probes.or(tuning.map(|tuning| tuning.probes)).unwrap_or(1),

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_standard_matrix_is_recognized_and_another_one_kept() {
+    fn standard_matrices_are_recognized_and_others_are_stored() {
         let standard = Projection::new(6);
         let bytes = standard.to_bytes(3);
         assert_eq!(Projection::from_bytes(6, 3, &bytes), Some(standard.clone()));

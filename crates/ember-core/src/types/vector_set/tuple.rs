@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_finds_what_a_scan_finds() {
+    fn an_index_finds_the_same_values_as_a_scan() {
         let mut random = Random::seeded(7);
         let texts = ["", "0", "-0", "1", "1.0", " 1", "0x1", "nan", "inf", "a", "b"];
         let numbers = [0.0, -0.0, 1.0, 2.0, f64::NAN, f64::INFINITY];
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_are_compared_as_short_ones_are() {
+    fn long_and_short_lists_compare_alike() {
         let list = |numbers: std::ops::Range<u32>| {
             Value::from(numbers.map(|number| text(&number.to_string())).collect::<Vec<_>>())
         };

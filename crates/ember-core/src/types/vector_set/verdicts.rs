@@ -145,7 +145,7 @@ mod tests {
     use crate::algorithms::random::Random;
 
     #[test]
-    fn verdicts_are_those_of_the_attributes_whatever_is_done() {
+    fn verdicts_match_the_attributes_after_any_changes() {
         let mut random = Random::seeded(3);
         let filter = Filter::compile(b".a < 3").unwrap();
         // Two states of one set, with the same number, that are changed independently.
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded_and_the_last_stays() {
+    fn the_number_of_verdicts_is_bounded_and_the_latest_stay() {
         let mut elements = Elements::default();
         (0..2000_u32).for_each(|number| elements.push(&number.to_be_bytes(), Some(b"{\"a\":1}")));
         let mut are_known = Vec::new();

@@ -1,4 +1,4 @@
-//! What pages of other origins, and users with read-only rights, cannot do.
+//! Limits of pages of other origins and of users with read-only rights.
 
 use ember_peers::browser::Browser;
 use ember_testkit::Value;

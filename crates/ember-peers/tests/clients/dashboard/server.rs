@@ -161,7 +161,7 @@ fn replication_is_shown_as_a_tree_with_lag() {
     }
     browser.wait_for("document.querySelectorAll('#topology ul li').length === 2");
     browser.wait_for(
-        "[...document.querySelectorAll('#topology li')].every((it) => it.innerText.includes('has all'))",
+        "[...document.querySelectorAll('#topology li')].every((it) => it.innerText.includes('up to date'))",
     );
     browser.wait_for("document.querySelectorAll('#replicas tbody tr').length === 2");
     // A replica that does not read the stream is behind, and the others are not.
@@ -170,7 +170,7 @@ fn replication_is_shown_as_a_tree_with_lag() {
         client.run(&format!("SET big {}", "x".repeat(1 << 20)));
     }
     browser.wait_for("/\\d MiB behind/.test(document.querySelector('#topology ul').innerText)");
-    browser.wait_for("document.querySelector('#topology ul').innerText.includes('has all')");
+    browser.wait_for("document.querySelector('#topology ul').innerText.includes('up to date')");
     browser.wait_for("/MiB/.test(document.querySelector('#backlog dl').innerText)");
     browser.wait_for("/\\d+ s ago/.test(document.querySelector('#replicas').innerText)");
     keep_pictures(&browser, "replication-primary");

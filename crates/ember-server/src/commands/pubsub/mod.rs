@@ -19,5 +19,5 @@ const TEMPLATE: Spec = Spec {
     ..Spec::DEFAULT
 };
 
-/// Names of shard channels are in the place of keys, so that a cluster's clients can route by them.
+/// Names of shard channels are arguments in key positions, so that a cluster's clients can route by them.
 const SHARD_CHANNELS: &[KeySpec] = &[KeySpec::from(1, 1, KeyFlags::NOT_KEY)];

@@ -1,7 +1,7 @@
-//! WAIT and WAITAOF: wait until enough replicas, or disks, have what the connection has written.
+//! WAIT and WAITAOF: wait until enough replicas, or disks, have the writes of the connection.
 //!
-//! Replicas have what they have acknowledged; a waiting call requests acknowledgements from them. The disk of this
-//! server is that of its append-only file.
+//! Replicas have the writes that they have acknowledged; a waiting call requests acknowledgements from them. The disk
+//! of this server is that of its append-only file.
 
 use ember_protocol::Reply;
 use emberkv_core::call::Wait;
@@ -77,7 +77,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     ),
 ];
 
-/// Waits until this number of replicas have what the client has written, in memory or on disk (`on_disk`; with
+/// Waits until this number of replicas have the writes of the client, in memory or on disk (`on_disk`; with
 /// `Some(true)` on this server's disk, too).
 fn wait(
     execution: &mut Execution<'_>,

@@ -20,7 +20,7 @@ fn functions(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn programs_that_keep_to_their_keys_and_are_short_are_confined() {
+fn short_programs_that_use_only_their_keys_are_confined() {
     for text in [
         "return 1",
         "return",
@@ -66,7 +66,7 @@ fn programs_that_keep_to_their_keys_and_are_short_are_confined() {
 }
 
 #[test]
-fn programs_that_could_touch_other_keys_are_not() {
+fn programs_that_could_touch_other_keys_are_not_confined() {
     for text in [
         // Undeclared keys.
         "return redis.call('GET', 'key')",
@@ -166,7 +166,7 @@ fn programs_that_could_touch_other_keys_are_not() {
 }
 
 #[test]
-fn programs_that_could_take_long_are_not() {
+fn programs_that_could_run_long_are_not_confined() {
     for text in [
         "while true do end",
         "while redis.call('LPOP', KEYS[1]) do end",
@@ -309,7 +309,7 @@ fn values_are_shared_by_confined_functions_only() {
 }
 
 #[test]
-fn what_needs_no_keys_is_all_of_the_server_that_is_contained() {
+fn only_server_commands_without_keys_are_contained() {
     let of_server = REGISTRY
         .all()
         .iter()

@@ -9,7 +9,7 @@ use crate::commands::help::{help_subcommand, reply_help};
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::observability::command_log::LogKind;
 
-/// Valkey's version 8.1, in the place of a Redis version, because Redis does not have the command.
+/// Valkey's version 8.1 instead of a Redis version, because Redis does not have the command.
 const SINCE: &str = "8.1.0";
 
 const TEMPLATE: Spec = Spec {

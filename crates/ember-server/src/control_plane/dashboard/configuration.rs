@@ -1,6 +1,6 @@
 //! The configuration on the page: the value, default and meaning of each parameter.
 //!
-//! Passwords are never sent, even to users who may run CONFIG GET: only whether one is set.
+//! Passwords are never sent, even to users with access to CONFIG GET: only whether one is set.
 
 use std::collections::HashMap;
 
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_is_said_to_be_set_and_not_told() {
+    fn a_password_is_reported_as_set_and_not_shown() {
         let pair = |name: &str, value: &str| (Value::from(name), Value::from(value));
         let parameters =
             of(&Value::Map(vec![pair("requirepass", "hunter2"), pair("maxmemory", "7"), pair("x", "y")]));
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn choices_are_told_where_there_are_any() {
+    fn choices_are_listed_if_there_are_any() {
         let pair = |name: &str| (Value::from(name), Value::from("x"));
         let parameters = of(&Value::Map(["appendonly", "appendfsync", "maxclients"].map(pair).to_vec()));
         let choices = |name: &str| {

@@ -134,7 +134,7 @@ impl Socket {
             return Err(Refusal::Error(reply.text()));
         }
         let id = reply.get("id").and_then(|id| id.integer()).and_then(|id| u64::try_from(id).ok());
-        connection.id = id.expect("HELLO tells the client's number, which is positive");
+        connection.id = id.expect("HELLO returns the client's number, which is positive");
         Ok(connection)
     }
 }
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_read_than_was_allowed() {
+    fn reads_are_limited_to_the_allowed_size() {
         let (bounded, mut other) = pair();
         other.write_all(b"$20\r\naaaaaaaaaaaaaaaaaaaa\r\n").unwrap();
         let failure = Failure::from(read_value(&mut BufReader::new(bounded)).unwrap_err());
@@ -224,14 +224,14 @@ mod tests {
     }
 
     #[test]
-    fn waiting_has_an_end() {
+    fn waiting_is_limited_by_a_deadline() {
         let (bounded, _other) = pair();
         let failure = Failure::from(read_value(&mut BufReader::new(bounded)).unwrap_err());
         assert!(matches!(failure, Failure::Timeout), "{failure}");
     }
 
     #[test]
-    fn a_lifeline_that_is_dropped_ends_the_waiting_of_another_thread() {
+    fn dropping_a_lifeline_ends_the_wait_of_another_thread() {
         let (mut bounded, other) = pair();
         bounded.deadline += Duration::from_secs(60);
         let lifeline = Lifeline(Arc::clone(&bounded.socket));

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_says_what_happened_since_the_last() {
+    fn samples_contain_the_changes_since_the_previous_one() {
         let sample = totals(12_000, 300).since(&totals(2_000, 100)).unwrap();
         assert_eq!((sample.commands, sample.hit_rate, sample.keys), (20.0, Some(0.5), 7));
         assert_eq!(sample.latency, [Some(8); 3]);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_is_kept_and_no_more() {
+    fn only_the_last_hour_is_kept() {
         let history = History::default();
         (0..SAMPLES as u64 + 50).for_each(|number| history.add(totals(number as i64 * 10_000, number)));
         let shown = history.shown();

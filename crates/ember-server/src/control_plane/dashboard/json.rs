@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_refused_with_a_reason() {
+    fn invalid_requests_are_rejected_with_a_reason() {
         let many = format!(r#"{{"commands": [{}["PING"]]}}"#, r#"["PING"],"#.repeat(COMMANDS_MAX));
         let deep = format!(r#"{{"commands": {}"#, "[".repeat(100_000));
         for body in [
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_reply_has_its_form() {
+    fn every_type_of_reply_is_encoded() {
         let value = Value::Map(vec![
             (Value::Simple(b"OK".to_vec()), Value::Integer(i64::MIN)),
             (Value::from("a\n"), Value::Bulk(vec![0xff])),

@@ -96,7 +96,7 @@ mod tests {
 
     /// The policy forbids this, too: code that does it would not work.
     #[test]
-    fn the_page_makes_no_elements_of_text_and_asks_nobody_else() {
+    fn the_page_parses_no_html_from_text_and_contacts_no_other_server() {
         let forbidden =
             ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "style=", "onclick="];
         for file in FILES {

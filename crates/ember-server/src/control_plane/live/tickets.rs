@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ticket_is_good_once_and_not_for_long() {
+    fn a_ticket_is_valid_once_and_expires() {
         let tickets = Tickets::new();
         let now = Instant::now();
         let credentials = Credentials { user: b"alice".to_vec(), password: b"secret".to_vec() };
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_with_many_tickets_leaves_those_of_others_alone() {
+    fn a_user_with_many_tickets_does_not_use_up_those_of_others() {
         let tickets = Tickets::new();
         let now = Instant::now();
         let of = |user: &str| Some(Credentials { user: user.into(), password: b"x".to_vec() });

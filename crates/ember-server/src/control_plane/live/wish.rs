@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn each_command_has_its_version_and_the_last_event_counts_more() {
+    fn each_command_has_a_version_and_last_event_id_takes_precedence() {
         let versions =
             |wish: Wish| wish.commands.into_iter().map(|command| command.since).collect::<Vec<_>>();
         let two = "cmd=GET+a&cmd=GET+b&since=v1,v2";
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_wish_is_refused_with_a_reason() {
+    fn invalid_subscriptions_are_rejected_with_a_reason() {
         let many = "cmd=GET+a&".repeat(COMMANDS_MAX + 1);
         for query in [
             "",

@@ -83,8 +83,8 @@ impl NoAnswer {
     }
 }
 
-/// Requests the stream after what this server has: the bytes of a history up to a position. With `takes_over`, it asks
-/// a replica of this server to become its primary.
+/// Requests the stream after the data of this server: the bytes of a history up to a position. With `takes_over`, it
+/// asks a replica of this server to become its primary.
 pub(super) fn ask(
     channel: &mut Channel,
     held: Option<&(String, u64)>,

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_stream_is_needed_until_the_last_one_is_back_or_given_up() {
+    fn the_stream_is_needed_until_the_last_replica_reconnects_or_is_forgotten() {
         let mut absent = AbsentReplicas::default();
         assert_eq!(absent.needed(), None);
         absent.record_disconnected("a:1".to_owned(), 100, 1000);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_too_slow_again_and_again_waits_longer() {
+    fn repeatedly_slow_replicas_wait_longer() {
         let mut absent = AbsentReplicas::default();
         assert_eq!(absent.held_back_ms("a:1", 0), None);
         for pause_ms in [10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000] {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn who_loads_no_copy_waits_for_the_next_one() {
+    fn replicas_that_load_no_copy_wait_for_the_next_one() {
         let mut absent = AbsentReplicas::default();
         let disconnected = |absent: &mut AbsentReplicas| absent.record_unloaded("a:1", 5000);
         assert_eq!([disconnected(&mut absent), disconnected(&mut absent)], [false, false]);

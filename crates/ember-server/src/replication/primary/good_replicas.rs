@@ -21,7 +21,7 @@ pub(crate) fn count(server: &Server, config: &Config) -> usize {
 }
 
 /// Refuses writes while fewer replicas are good than `min-replicas-to-write` or a client requires, and accepts them
-/// again otherwise. What a replica receives from its primary is not refused.
+/// again otherwise. Commands that a replica receives from its primary are not refused.
 pub(crate) fn refuse_writes(server: &Server, config: &Config) {
     let primary = Primary::of(server);
     let (wanted, to_sync) = (config.min_replicas_to_write as usize, config.sync_replicas as usize);

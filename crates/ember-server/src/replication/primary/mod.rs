@@ -3,7 +3,7 @@
 //! ```text
 //! subscriber.rs  a subscriber of the journal: records → backlog, with PING and GETACK between them
 //! spill.rs       the part of the stream that is kept on disk; absent.rs the replicas that it is kept for
-//! nameless.rs    unnamed files for what exceeds the memory limits
+//! nameless.rs    unnamed files for data beyond the memory limits
 //! feed.rs        the output of a replica's connection: a copy of the data, then the stream
 //! copy.rs        the data set at one moment, for full syncs; taking.rs takes it
 //! vocabulary.rs  commands that not all replicas support
@@ -348,7 +348,7 @@ impl Primary {
         }
     }
 
-    /// Appends commands to the stream, and discards what no replica needs.
+    /// Appends commands to the stream, and discards the parts that no replica needs.
     fn add(&self, stream: &mut Stream, commands: &[u8], config: &Config) -> u64 {
         stream.backlog.append(commands);
         stream.getacks_at = None;
@@ -362,7 +362,7 @@ impl Primary {
         end
     }
 
-    /// Discards what no replica needs. What a replica needs is kept on disk, up to `repl-backlog-spill`; without a
+    /// Discards the parts that no replica needs. Needed parts are kept on disk, up to `repl-backlog-spill`; without a
     /// spill, in memory, up to `client-output-buffer-limit replica`.
     fn trim(&self, stream: &mut Stream, config: &Config) {
         let end = stream.backlog.end();

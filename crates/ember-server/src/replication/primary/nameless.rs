@@ -76,7 +76,7 @@ impl NamelessFile {
             if !seal.open(number, &mut block) {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidData,
-                    "the file does not contain what was written",
+                    "the file differs from the written bytes",
                 ));
             }
             let part = &block[from..];
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_part_of_what_was_written_is_read_again() {
+    fn any_part_of_the_file_can_be_read() {
         let bytes: Vec<u8> = (0..3 * BLOCK_BYTES).map(|at| (at % 251) as u8).collect();
         for is_encrypted in [false, cfg!(feature = "encryption")] {
             let file = NamelessFile::create("test", is_encrypted).unwrap();
@@ -166,7 +166,7 @@ mod tests {
 
     #[cfg(feature = "encryption")]
     #[test]
-    fn nothing_of_an_encrypted_file_is_told_and_a_changed_one_is_an_error() {
+    fn encrypted_files_reveal_no_data_and_changes_are_errors() {
         let file = NamelessFile::create("test", true).unwrap();
         file.write(0, &[b'x'; 2 * BLOCK_BYTES]).unwrap();
         let mut stored = vec![0; 2 * SEALED_BYTES];

@@ -5,7 +5,7 @@ use std::sync::mpsc::SyncSender;
 
 use super::copy::Copy;
 
-/// What to do when all records up to a number are in the stream.
+/// The action after all records up to a number are in the stream.
 pub(super) enum Order {
     /// A copy of the data was taken after this record: the stream begins or continues there, and selects its database
     /// again.

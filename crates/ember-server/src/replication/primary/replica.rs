@@ -34,7 +34,7 @@ pub(crate) struct ReplicaView {
     /// The port that it listens on, and its address.
     pub(crate) port: u16,
     pub(crate) address: String,
-    /// The replica receives only a copy of the data: nothing of the stream is kept for it.
+    /// The replica receives only a copy of the data: no part of the stream is kept for it.
     pub(super) is_copied_only: bool,
     /// The replica sent SYNC, so it does not report its offset.
     pub(super) is_old: bool,

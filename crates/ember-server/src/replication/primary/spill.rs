@@ -61,8 +61,8 @@ impl Spill {
         self.segments.iter().map(|segment| segment.len).sum()
     }
 
-    /// Appends chunks of the backlog that begin at a position. If they do not follow what is kept, that is discarded.
-    /// With `is_encrypted`, a new file is encrypted.
+    /// Appends chunks of the backlog that begin at a position. If they do not follow the retained chunks, those are
+    /// discarded. With `is_encrypted`, a new file is encrypted.
     ///
     /// # Errors
     /// Those of the disk; then nothing is kept.
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_is_read_and_forgotten_by_files() {
+    fn spilled_bytes_are_readable_and_freed_per_file() {
         let chunk: Vec<u8> = (0..1 << 20).map(|at: u32| (at % 251) as u8).collect();
         let (mut spill, first) = (Spill::default(), 1000);
         for number in 0..130 {
@@ -130,7 +130,7 @@ mod tests {
         let part = spill.part(first).unwrap();
         spill.forget_before(first + (64 << 20) + 1);
         assert_eq!(spill.first(), Some(first + (64 << 20)));
-        assert_eq!(part.read(3).unwrap(), chunk[..3], "who has it may still read it");
+        assert_eq!(part.read(3).unwrap(), chunk[..3], "a part in use stays readable");
         // Bytes that do not follow begin a new spill.
         spill.append(5, &chunk[..BLOCK_BYTES], false).unwrap();
         assert_eq!((spill.first(), spill.bytes()), (Some(5), BLOCK_BYTES as u64));

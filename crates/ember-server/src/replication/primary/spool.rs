@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_in_memory_is_read_from_the_file() {
+    fn pieces_beyond_memory_are_read_from_the_file() {
         for is_encrypted in [false, cfg!(feature = "encryption")] {
             write_more_than_fits(is_encrypted);
         }
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_have_got_makes_room_in_memory() {
+    fn pieces_that_all_replicas_received_are_freed() {
         let spool = Spool { pieces_in_memory_max: 2, ..Spool::new(false) };
         let mut all = Vec::new();
         for part in 0..40 {
@@ -262,11 +262,11 @@ mod tests {
         }
         assert_eq!(all, bytes_at(0, all.len()));
         assert!(spool.state.lock().file.is_none());
-        assert!(spool.read(0, 1).is_err(), "that is not kept");
+        assert!(spool.read(0, 1).is_err(), "the piece was freed");
     }
 
     #[test]
-    fn what_fits_in_memory_is_kept_for_those_who_come_yet() {
+    fn pieces_in_memory_are_kept_for_later_replicas() {
         let spool = Spool { pieces_in_memory_max: 2, ..Spool::new(false) };
         let bytes = bytes_at(0, 2 * PIECE_BYTES);
         SpoolWriter(&spool).write_all(&bytes).unwrap();
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_hears_that_there_never_will_be_all() {
+    fn readers_receive_the_error_of_a_failed_writer() {
         let spool = Spool::new(true);
         SpoolWriter(&spool).write_all(b"abc").unwrap();
         spool.end(Err("the disk is full".to_owned()));

@@ -216,13 +216,14 @@ mod tests {
     }
 
     #[test]
-    fn who_knows_all_is_not_looked_after_and_others_are_told_nothing_unknown() {
+    fn unknown_commands_are_not_sent_and_ember_replicas_are_not_checked() {
         assert!(Reader::new(Words::of(Program::Ember)).is_none());
         let mut output = Reply::new(Protocol::Resp2);
         output.raw(b"+before\r\n*1\r\n$4\r\nVADD\r\n");
-        let read = |known| Reader::new(known).expect("it does not know all").read(&output, 9).err();
+        let read =
+            |known| Reader::new(known).expect("Redis 8 and Valkey lack commands").read(&output, 9).err();
         assert!(read(Words::of(Program::Redis8)).is_none());
-        let unsent = read(Words::of(Program::Valkey9)).expect("it does not know that");
+        let unsent = read(Words::of(Program::Valkey9)).expect("Valkey lacks VADD");
         assert_eq!(unsent.words, Words::VECTORS);
         assert!(
             unsent.reason.contains("VADD, which is only supported by Redis 8 and ember"),
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_missed_is_learnt_or_forgotten() {
+    fn missed_words_are_learned_or_forgotten() {
         let mut learnt = LearntWords::default();
         learnt.record_unsent("a:1".to_owned(), Words::FIELDS, 0);
         assert_eq!(learnt.of("a:1", 10), (Words::NONE, Words::FIELDS));

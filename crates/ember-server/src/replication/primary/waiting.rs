@@ -91,7 +91,7 @@ impl Waits {
 }
 
 impl Primary {
-    /// Releases replies that wait for what replicas now have.
+    /// Releases replies that wait for writes that replicas now have.
     pub(super) fn release_replies(&self, server: &Server) {
         if !self.syncs.load(Ordering::Relaxed) {
             return;

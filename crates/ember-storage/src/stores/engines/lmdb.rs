@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_read_has_the_state_of_its_number() {
+    fn each_read_sees_the_state_of_its_number() {
         let folder = std::env::temp_dir().join(format!("ember-lmdb-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         let engine = LmdbEngine::open(&folder).unwrap();

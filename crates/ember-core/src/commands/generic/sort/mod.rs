@@ -221,7 +221,7 @@ fn set_members(set: &Set) -> Vec<Vec<u8>> {
     members
 }
 
-/// Calls `see` with what is returned for an element: the element itself, or the value of each pattern.
+/// Calls `see` with the results for an element: the element itself, or the value of each pattern.
 fn visit_wanted(
     keys: &Keys<'_, '_>,
     get: &[Pattern<'_>],

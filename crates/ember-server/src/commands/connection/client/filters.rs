@@ -33,9 +33,9 @@ pub(super) enum Condition<'a> {
     Type(ClientType),
     /// It comes from this address and port.
     Address(&'a [u8]),
-    /// It was made to this address and port of the server.
+    /// It is connected to this address and port of the server.
     LocalAddress(&'a [u8]),
-    /// It comes from this address, whatever the port.
+    /// It comes from this address and any port.
     Ip(&'a [u8]),
     /// It is authenticated as this user.
     User(Arc<User>),
@@ -51,9 +51,9 @@ pub(super) enum Condition<'a> {
     LibraryVersion(&'a [u8]),
     /// It has selected this database.
     Database(i64),
-    /// It has not called anything for this number of seconds.
+    /// It has sent no command for this number of seconds.
     Idle(i64),
-    /// It was made at least this number of seconds ago.
+    /// It was opened at least this number of seconds ago.
     Age(i64),
 }
 

@@ -14,7 +14,7 @@ pub(super) const PAUSE: ServerCommand = Command::new(
         since: "2.9.50",
         arity: -3,
         syntax: "timeout [WRITE | ALL]@6.2.0",
-        history: &[("6.2.0", "Commands that only read may go on: `WRITE`.")],
+        history: &[("6.2.0", "Commands that only read may continue: `WRITE`.")],
         example: Example { given: &[], call: "CLIENT PAUSE 1 WRITE", reply: "OK" },
         ..ADMIN
     },

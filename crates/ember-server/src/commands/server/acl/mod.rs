@@ -1,4 +1,4 @@
-//! ACL: users, their rights, and what was denied to them.
+//! ACL: users, their rights, and denied commands.
 
 mod category;
 mod file;

@@ -19,7 +19,7 @@ use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
 use crate::system::full_path::without_directories;
 
-/// What RELOAD does in addition to reading the file.
+/// Options of RELOAD in addition to reading the file.
 #[derive(Clone, Copy)]
 struct Options {
     saves: bool,

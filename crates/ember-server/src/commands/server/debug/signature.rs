@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn order_matters_where_parts_are_mixed_in() {
+    fn mixing_depends_on_order_and_combining_does_not() {
         let digest = |parts: &[&[u8]], add: fn(&mut Digest, &[u8])| {
             let mut digest = Digest::default();
             parts.iter().for_each(|part| add(&mut digest, part));

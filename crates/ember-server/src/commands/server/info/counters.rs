@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_percentile_is_the_bound_that_so_many_calls_keep() {
+    fn a_percentile_is_the_upper_bound_of_its_bucket() {
         let mut counts = [0; LATENCY_BUCKETS];
         (counts[0], counts[4]) = (99, 1);
         assert_eq!(percentile(&counts, 50.0), 1.0);

@@ -1,6 +1,6 @@
 //! Atomic visibility of fjall's batches.
 //!
-//! A snapshot of fjall is a number: it contains what was written under smaller numbers. A batch has one number, and its
+//! A snapshot of fjall is a number: it contains the rows written under smaller numbers. A batch has one number, and its
 //! commit makes that number the limit of new snapshots once all its rows are in memory. But a thread that writes or
 //! merges tables takes a number, too, and moves the limit past it as soon as the table exists, possibly past a batch of
 //! which only a part is in memory. A snapshot taken at that moment has that part, and soon the rest.

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_right_after_any_kill() {
+    fn names_are_correct_after_a_kill_at_any_time() {
         let folder = std::env::temp_dir().join(format!("ember-fjall-keyspaces-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         let batches = Batches::new();
