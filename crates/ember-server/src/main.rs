@@ -5,7 +5,6 @@ mod aof;
 mod catalogue;
 mod clients;
 mod commands;
-mod config;
 mod control_plane;
 mod defragmentation;
 mod executor;
@@ -28,12 +27,12 @@ mod worker;
 use std::io::Write;
 use std::process::ExitCode;
 
-use config::Launch;
+use ember_config::Launch;
 use system::daemon::{self, Kept};
 
 fn main() -> ExitCode {
     let mut input = Kept::new(std::io::stdin());
-    match config::launch(std::env::args_os().skip(1), |name| std::env::var_os(name), &mut input) {
+    match ember_config::launch(std::env::args_os().skip(1), |name| std::env::var_os(name), &mut input) {
         Ok(Launch::Serve(config)) if daemon::is_wanted(&config.snapshot()) => {
             match daemon::start(&input.bytes) {
                 Ok(()) => ExitCode::SUCCESS,

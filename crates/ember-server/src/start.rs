@@ -10,6 +10,8 @@ use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use ember_config::{Config, ConfigHandle, RenameDirective, Store, notice_without_effect};
+use ember_persistence::full_path::full_path;
 use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
 use emberkv_core::reclaim;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -25,7 +27,6 @@ use crate::clients::listener::Listener;
 use crate::clients::listening::Listening;
 use crate::clients::mailbox::{Mailbox, Message};
 use crate::commands;
-use crate::config::{Config, ConfigHandle, RenameDirective, Store, notice_without_effect};
 use crate::control_plane::{History, Sockets};
 use crate::defragmentation::ActiveDefrag;
 use crate::executor::AfterEmptying;
@@ -50,7 +51,6 @@ use crate::snapshot::state::SnapshotState;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::clock::unix_ms;
 use crate::system::driver::Driver;
-use crate::system::full_path::full_path;
 use crate::system::heap;
 #[cfg(feature = "jemalloc")]
 use crate::system::huge_pages;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use ember_config::{Config, PubsubDefault};
 use ember_protocol::Args;
 use emberkv_core::glob::{self, Case};
 use emberkv_core::spec::{Category, Channels, Flags, KeyFlags};
@@ -11,7 +12,6 @@ use super::denial::Denial;
 use super::rule::{RuleError, has_spaces};
 use crate::catalogue::redis_commands;
 use crate::catalogue::registry::{Command, Registry};
-use crate::config::{Config, PubsubDefault};
 
 /// The environment in which rules are parsed.
 #[derive(Clone, Copy)]

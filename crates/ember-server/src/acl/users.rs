@@ -5,6 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use ember_config::{StoredUser, UserDirective};
+use ember_persistence::full_path::full_path;
+use ember_persistence::replace_file::replace;
 use parking_lot::Mutex;
 
 use super::file;
@@ -12,9 +15,6 @@ use super::log::AclLog;
 use super::rule::has_spaces;
 use super::selector::Grammar;
 use super::user::{DEFAULT_NAME, User};
-use crate::config::{StoredUser, UserDirective};
-use crate::system::full_path::full_path;
-use crate::system::replace_file::replace;
 
 /// All users by name.
 #[derive(Default)]

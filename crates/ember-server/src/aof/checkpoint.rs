@@ -16,13 +16,13 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Instant;
 
+use ember_config::Config;
 use ember_persistence::log_of_store::Notes;
 use ember_storage::stores::{self, Import, Position, StoreError};
 use emberkv_core::rdb::{Encoded, KeyFacts, KeyForm, Row, rows};
 use emberkv_core::snapshot::{ColdKey, Piece, RemovedKeys, Snapshot};
 
 use super::rewriting::{Base, BaseWritten};
-use crate::config::Config;
 use crate::server::Server;
 use crate::snapshot::point_in_time::{self, Claim, PointInTime, Purpose};
 use crate::system::abort_on_panic::AbortOnPanic;

@@ -15,11 +15,11 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use ember_config::Config;
 use ember_persistence::aof::{AofDirectory, AofWriter};
 use ember_storage::stores::{Import, Position, Store};
 
 use super::{checkpoint, loading};
-use crate::config::Config;
 use crate::server::Server;
 use crate::snapshot;
 use crate::tiers::Tiers;

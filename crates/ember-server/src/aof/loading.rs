@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ember_config::Config;
 use ember_persistence::aof::{AofDirectory, AofError, AofReader, AofWriter, Part, TornEnd};
 use ember_persistence::encryption::Ending;
 use ember_persistence::log_of_store;
@@ -23,7 +24,6 @@ use crate::aof::opening::OpenedFiles;
 use crate::aof::service::{Aof, open};
 use crate::aof::{importing, resuming};
 use crate::catalogue::registry::Handler;
-use crate::config::Config;
 use crate::executor::Executor;
 use crate::executor::linking::Links;
 use crate::journal::Reader;

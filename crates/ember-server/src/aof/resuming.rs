@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use ember_config::Config;
 use ember_persistence::log_of_store::Notes;
 use ember_storage::stores::{EngineKind, Facts, Store, StoreOptions};
 use emberkv_core::keyspace::external;
@@ -14,7 +15,6 @@ use emberkv_core::snapshot::StoredKey;
 use emberkv_core::turn::Turn;
 
 use super::checkpoint::HERE;
-use crate::config::Config;
 use crate::server::Server;
 use crate::snapshot::loading::{Present, add_library};
 use crate::snapshot::state::SnapshotState;

@@ -8,13 +8,13 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ember_config::Config;
 use ember_persistence::aof::{AofDirectory, AofError, AofWriter, BaseFile, Rewrite};
 use ember_persistence::rdb_file::KeyForm;
 
 use super::checkpoint::{self, Cut};
 use super::orders::{Beginning, Order};
 use super::service::{Aof, order};
-use crate::config::Config;
 use crate::executor::Executor;
 use crate::journal::Reader;
 use crate::server::Server;

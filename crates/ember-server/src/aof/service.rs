@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use ember_config::Config;
 use ember_persistence::aof::AofDirectory;
 use parking_lot::Mutex;
 
 use super::orders::Order;
 use super::state::{AofState, Reported};
-use crate::config::Config;
 use crate::journal::Reader;
 use crate::journal::order_queue::OrderQueue;
 use crate::server::Server;

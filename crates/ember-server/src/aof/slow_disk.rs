@@ -13,9 +13,10 @@ use std::fmt::{self, Display};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use ember_config::{AppendFsync, Config};
+
 use super::service::Aof;
 use super::state::AofState;
-use crate::config::{AppendFsync, Config};
 use crate::server::Server;
 use crate::server::conditions::Condition;
 use crate::snapshot::state::SnapshotState;

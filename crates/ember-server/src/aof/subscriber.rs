@@ -28,9 +28,11 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
+use ember_config::{AppendFsync, Config};
 use ember_persistence::aof::{
     AofDirectory, AofError, AofWriter, Batch, RETAINED_BYTES_MAX, SyncOutcome, SyncTask,
 };
+use ember_persistence::full_path::without_directories;
 
 use super::checkpoint;
 use super::opening::{OpenedFiles, UnopenedFiles};
@@ -38,7 +40,6 @@ use super::orders::{Beginning, Order};
 use super::rewriting::{self, Base, BaseWritten, NewFiles, Rewriting};
 use super::service::Aof;
 use super::slow_disk;
-use crate::config::{AppendFsync, Config};
 use crate::journal::Reader;
 use crate::journal::stream::{Pause, ReaderDatabase, Records, Subscriber};
 use crate::replication::primary::Primary;
@@ -46,7 +47,6 @@ use crate::server::Server;
 use crate::server::conditions::Condition;
 use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
-use crate::system::full_path::without_directories;
 use crate::tiers::Tiers;
 
 /// Time between two fsyncs of `everysec`.

@@ -6,6 +6,7 @@
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
 
+use ember_config::{OutputBufferLimit, OutputBufferLimits};
 use ember_protocol::{Batch, Limits, ParseStatus, Parser, ProtocolError, Reply};
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
@@ -17,7 +18,6 @@ use crate::clients::blocked::Blocked;
 use crate::clients::client::Client;
 use crate::clients::ending::EndReason;
 use crate::clients::push::Push;
-use crate::config::{OutputBufferLimit, OutputBufferLimits};
 use crate::journal::JournalHub;
 use crate::system::driver::Readiness;
 use crate::tls::{Received, TlsStream};

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ember_config::{BindAddress, Config};
+use ember_persistence::full_path::full_path;
 use socket2::{Domain, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 
 use crate::clients::client::Peer;
 use crate::clients::listening;
-use crate::config::{BindAddress, Config};
-use crate::system::full_path::full_path;
 
 /// Sent to a client from another machine in protected mode.
 pub(crate) const PROTECTED: &str = "-DENIED ember is running in protected mode because no password is set and it \

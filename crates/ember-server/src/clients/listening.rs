@@ -5,10 +5,10 @@
 
 use std::sync::{Arc, Weak};
 
+use ember_config::{BindAddress, Config};
 use parking_lot::Mutex;
 
 use super::listener::{Address, Listener};
-use crate::config::{BindAddress, Config};
 
 /// The TCP listeners; the accepting worker owns them.
 pub(crate) struct Listening(Mutex<Vec<Weak<Listener>>>);

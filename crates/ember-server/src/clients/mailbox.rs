@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ember_config::ShutdownOptions;
 use ember_protocol::Reply;
 
 use super::assembly::Forwarded;
@@ -10,7 +11,6 @@ use super::primary::PrimaryOrder;
 use super::push::{Push, Receiver};
 use super::round::Round;
 use super::watchers::{Marked, State};
-use crate::config::ShutdownOptions;
 use crate::system::driver::Bell;
 
 /// The waiter for cold values.

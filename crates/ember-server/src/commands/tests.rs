@@ -4,13 +4,13 @@ use std::collections::HashSet;
 use std::net::TcpListener;
 use std::thread;
 
+use ember_config::{Config, ConfigHandle, LogLevel};
 use ember_protocol::OwnedBatch;
 use ember_testkit::{Exchange, RawClient, Value, run_session, split_arguments};
 use emberkv_core::spec::{Begin, KeyFlags};
 
 use crate::catalogue::registry::{Command, Handler, Registry};
 use crate::catalogue::syntax::{self, Argument};
-use crate::config::{Config, ConfigHandle, LogLevel};
 use crate::start;
 
 /// Returns the table of all commands.

@@ -15,7 +15,7 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
 use hyper::{HeaderMap, Uri};
 
-use crate::config::BindAddress;
+use ember_config::BindAddress;
 
 /// The credentials of a request.
 #[derive(Clone, PartialEq, Eq)]

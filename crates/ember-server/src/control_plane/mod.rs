@@ -39,7 +39,8 @@ use tokio::net::TcpStream;
 
 pub(crate) use dashboard::history::History;
 
-use crate::config::{BindAddress, Config};
+use ember_config::{BindAddress, Config};
+
 use crate::server::Server;
 use answer::AnswerBody;
 use places::{PLACES_MAX, Place, Places};

@@ -1,6 +1,6 @@
 //! The processor time that defragmentation may take, according to Redis's parameters.
 
-use crate::config::Config;
+use ember_config::Config;
 
 /// When pages in use exceed `maxmemory` by this percentage, unused memory matters more: the memory above the limit is
 /// meant for other processes of the machine.

@@ -94,7 +94,7 @@ pub(crate) fn flush_after_walk(_: &Server, _: &mut u64) {}
 
 /// Starts the thread, if it is enabled and not running.
 #[cfg(feature = "jemalloc")]
-pub(crate) fn start_if_enabled(server: &'static Server, config: &crate::config::Config) {
+pub(crate) fn start_if_enabled(server: &'static Server, config: &ember_config::Config) {
     if config.activedefrag && !ActiveDefrag::of(server).is_started.swap(true, Ordering::Relaxed) {
         thread::start(server);
     }
@@ -103,7 +103,7 @@ pub(crate) fn start_if_enabled(server: &'static Server, config: &crate::config::
 /// Does nothing: the system's allocator does not report which allocations are worth moving, so defragmentation cannot
 /// be enabled.
 #[cfg(not(feature = "jemalloc"))]
-pub(crate) fn start_if_enabled(_: &'static Server, _: &crate::config::Config) {}
+pub(crate) fn start_if_enabled(_: &'static Server, _: &ember_config::Config) {}
 
 #[cfg(feature = "jemalloc")]
 mod thread;

@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ember_config::Config;
 use emberkv_core::defragmentation::Defragmentation;
 
 use super::ActiveDefrag;
 use super::effort::Effort;
-use crate::config::Config;
 use crate::server::Server;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::allocator::{SlabQuery, leave_thread_cache};

@@ -4,6 +4,7 @@
 //! No command gets a reply. A command that fails here has succeeded on the primary, so the data would diverge: nothing
 //! after it is applied.
 
+use ember_config::AppendFsync;
 use ember_protocol::{Args, BATCH_COMMANDS_MAX, Batch, Reply};
 use emberkv_core::error::CommandError;
 use emberkv_core::journal::REPLAY_TIME_MS;
@@ -13,7 +14,6 @@ use emberkv_core::spec::Flags;
 use super::applying_together::Together;
 use super::{Executor, FETCHED_TOGETHER, Flow, Progress, fetch_portion};
 use crate::clients::client::Client;
-use crate::config::AppendFsync;
 use crate::journal::Reader;
 
 /// Commands that a primary sends in addition to writes.

@@ -10,6 +10,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use ember_config::ReplicaApply;
 use ember_protocol::{Args, Batch, Protocol, Reply};
 use emberkv_core::call::Run;
 use emberkv_core::keys::Guards;
@@ -23,7 +24,6 @@ use crate::catalogue::registry::{Command, Handler};
 use crate::clients::client::Client;
 use crate::clients::mailbox::Message;
 use crate::clients::round::{Round, RoundCall, RoundPlan, RoundUnit};
-use crate::config::ReplicaApply;
 use crate::server::conditions::Condition;
 
 /// Below this number of units one worker applies all: waking another takes as long.

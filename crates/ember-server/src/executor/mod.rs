@@ -61,13 +61,14 @@ use sizes::SizeLimits;
 use crate::clients::client::{Client, ClientView, ReplyMode};
 use crate::clients::watchers::{EndedRun, Marked};
 
+use ember_config::Config;
+
 use crate::catalogue::registry::{Command, Handler, is_http};
 use crate::clients;
 use crate::clients::assembly::Assembly;
 use crate::clients::assembly::Forwarded;
 use crate::clients::client_memory::ClientMemory;
 use crate::clients::connection::Connection;
-use crate::config::Config;
 use crate::observability::command_log::LogKind;
 use crate::server::Server;
 use crate::server::conditions::Condition;

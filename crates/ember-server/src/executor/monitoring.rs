@@ -1,5 +1,6 @@
 //! Shows all commands to monitors as they run.
 
+use ember_config::OutputBufferLimit;
 use ember_protocol::Args;
 use emberkv_core::spec::Flags;
 
@@ -7,7 +8,6 @@ use crate::catalogue::registry::Command;
 use crate::clients::client::Client;
 use crate::clients::connection::OUTPUT_HIGH_BYTES;
 use crate::clients::push::Push;
-use crate::config::OutputBufferLimit;
 use crate::server::Server;
 use crate::system::clock::unix_us;
 

@@ -1,11 +1,11 @@
 //! Large requests and replies: which calls enter their logs, at the cost of one comparison per call.
 
+use ember_config::Config;
 use ember_protocol::Args;
 
 use super::Executor;
 use crate::catalogue::registry::Command;
 use crate::clients::client::ClientView;
-use crate::config::Config;
 use crate::observability::command_log::{LogKind, LoggedCall};
 use emberkv_core::spec::Flags;
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use ember_persistence::files::{DirectoryLock, LockError};
 use parking_lot::Mutex;
 
-use crate::config::Config;
+use ember_config::Config;
 
 /// The server's working directory.
 const DIRECTORY: &str = ".";

@@ -9,7 +9,7 @@ use std::path::Path;
 use ember_persistence::encryption::{Encryption, FileSource};
 use parking_lot::Mutex;
 
-use crate::config::Config;
+use ember_config::Config;
 
 /// The keys with which files are written and read.
 pub(crate) struct FileEncryption(Mutex<Current>);
@@ -72,12 +72,12 @@ impl FileEncryption {
 mod keys {
     use std::path::Path;
 
+    use ember_config::Config;
     use ember_persistence::encryption::{Encryption, KEY_VARIABLE, KeyRing};
     use ember_persistence::files::OsDisk;
+    use ember_persistence::full_path::full_path;
 
     use super::Current;
-    use crate::config::Config;
-    use crate::system::full_path::full_path;
 
     /// Reads the keys of a configuration, which must include `used`.
     pub(super) fn read(config: &Config, used: Option<&str>) -> Result<Current, String> {
@@ -111,8 +111,9 @@ mod keys {
 mod keys {
     use ember_persistence::encryption::KEY_VARIABLE;
 
+    use ember_config::Config;
+
     use super::Current;
-    use crate::config::Config;
 
     /// Returns no keys: the program was built without encryption.
     pub(super) fn read(config: &Config, _used: Option<&str>) -> Result<Current, String> {

@@ -27,7 +27,7 @@ use crossbeam_utils::CachePadded;
 use emberkv_core::journal::{Journal, Segment, Sequence};
 use parking_lot::Mutex;
 
-use crate::config::SYNC_REPLICAS_MAX;
+use ember_config::SYNC_REPLICAS_MAX;
 
 use stream::{Pause, Stream};
 

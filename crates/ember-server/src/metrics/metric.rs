@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use ember_config::Config;
+
 use super::census::Census;
 use super::exposition::Samples;
 use super::memory_report::MemoryReport;
 use crate::clients::client::ClientView;
-use crate::config::Config;
 use crate::observability::stats::{Counter, WorkerStats};
 use crate::server::Server;
 use crate::system::clock::unix_ms;

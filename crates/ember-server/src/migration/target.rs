@@ -6,10 +6,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
+use ember_persistence::full_path::without_directories;
 use ember_protocol::push_word;
 
 use super::order::{Credentials, Destination};
-use crate::system::full_path::without_directories;
 
 /// The longest line from the target.
 const LINE_BYTES_MAX: usize = 4096;

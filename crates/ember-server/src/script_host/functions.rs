@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
+use ember_config::Config;
 use ember_protocol::{Args, Reply};
 use ember_scripting::confinement::confined_functions;
 use ember_scripting::interpreter::{CommandRunner, CompiledLibrary};
@@ -13,7 +14,6 @@ use emberkv_core::error::CommandError;
 use emberkv_core::rdb::{PayloadChecks, library_for_redis, plain_library};
 
 use crate::catalogue::registry::{Command, wrong_subcommand};
-use crate::config::Config;
 use crate::server::Server;
 
 /// How long the text of a library may run to declare its functions.

@@ -19,6 +19,7 @@ use parking_lot::{Condvar, Mutex};
 
 use conditions::{Condition, Conditions};
 use debug_switches::DebugSwitches;
+use ember_config::{ConfigHandle, ShutdownOptions};
 use held_keys::HeldKeys;
 use services::Services;
 
@@ -32,7 +33,6 @@ use crate::clients::monitors::Monitors;
 use crate::clients::pause::Pause;
 use crate::clients::subscriptions::{Address, PubSub};
 use crate::clients::tracking::Trackers;
-use crate::config::{ConfigHandle, ShutdownOptions};
 use crate::files::data_lock::DataLock;
 use crate::files::encryption::FileEncryption;
 use crate::journal::{JournalHub, Reader};

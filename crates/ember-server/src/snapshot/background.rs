@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ember_config::Config;
 use parking_lot::{Condvar, Mutex};
 
 use super::point_in_time::{Claim, PointInTime, Purpose, begin};
 use super::saving::{publish, write_file, write_place};
-use crate::config::Config;
 use crate::executor::Executor;
 use crate::replication::primary::Primary;
 use crate::replication::primary::place::Place;

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ember_config::Config;
 use ember_persistence::encryption::Ending;
 use ember_persistence::files::{directory_of, remove_leftovers};
 use ember_persistence::origin::{Origin, OriginFields};
@@ -17,7 +18,6 @@ use emberkv_core::reclaim;
 use emberkv_core::turn::Turn;
 use parking_lot::Mutex;
 
-use crate::config::Config;
 use crate::executor::Executor;
 use crate::script_host::functions;
 use crate::server::Server;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
+use ember_config::Config;
 use ember_persistence::key_writer::KeyWriter;
 use ember_persistence::rdb_file::KeyForm;
 use emberkv_core::eviction::ClockReading;
@@ -17,7 +18,6 @@ use emberkv_core::snapshot::{ColdKey, Pace, Piece, QueueLimits, Saver, Snapshot,
 use parking_lot::Mutex;
 
 use crate::clients::mailbox::Message;
-use crate::config::Config;
 use crate::executor::{Executor, Section};
 use crate::server::Server;
 use crate::server::conditions::Condition;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use ember_config::Config;
 use ember_persistence::encryption::FileSink;
 use ember_persistence::files::{DiskError, TemporaryFile};
 use ember_persistence::key_writer::KeyWriter;
@@ -16,7 +17,6 @@ use emberkv_core::keyspace::shard::cold_values::Fetched;
 use emberkv_core::rdb::Features;
 use emberkv_core::turn::Turn;
 
-use crate::config::Config;
 use crate::executor::Executor;
 use crate::replication::primary::Primary;
 use crate::replication::primary::place::Place;

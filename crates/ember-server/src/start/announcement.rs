@@ -5,9 +5,10 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use ember_config::Config;
+use ember_persistence::full_path::full_path;
+
 use crate::clients::listener::Listener;
-use crate::config::Config;
-use crate::system::full_path::full_path;
 
 /// Logs the version and the configuration file.
 pub(super) fn process(file: Option<&Path>) {
@@ -75,7 +76,7 @@ fn warning(open: &[String], is_guarded: bool) -> Option<String> {
 
 /// Returns whether clients need a certificate that this server trusts.
 fn asks_for_certificate(config: &Config, listener: &Listener) -> bool {
-    listener.is_tls() && config.tls_auth_clients == crate::config::TlsAuthClients::Yes
+    listener.is_tls() && config.tls_auth_clients == ember_config::TlsAuthClients::Yes
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use crate::config::CpuList;
+use ember_config::CpuList;
 
 /// Restricts the calling thread to the cores of `list`, the value of `parameter`; an empty list changes nothing. Errors
 /// of the system are logged.

@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-use crate::config::{Config, Supervised};
+use ember_config::{Config, Supervised};
 
 /// Set for the process in the background.
 const VARIABLE: &str = "EMBER_IN_BACKGROUND";

@@ -5,15 +5,15 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use ember_config::{Config, LogLevel};
+use ember_persistence::full_path::full_path;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Registry, fmt, reload};
 
-use super::full_path::full_path;
 use super::log_line::{LineForm, Lines};
 use super::syslog::{self, Syslog};
-use crate::config::{Config, LogLevel};
 
 /// Changes the level and format of the process's log.
 pub(crate) struct LogHandle {

@@ -11,7 +11,7 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::config::{Config, LogFormat, LogTimestampFormat};
+use ember_config::{Config, LogFormat, LogTimestampFormat};
 
 /// The format of lines, which may change while the server runs.
 #[derive(Debug, Default)]

@@ -7,7 +7,6 @@ pub(crate) mod allocator;
 pub(crate) mod clock;
 pub(crate) mod daemon;
 pub(crate) mod driver;
-pub(crate) mod full_path;
 pub(crate) mod heap;
 #[cfg(feature = "jemalloc")]
 pub(crate) mod huge_pages;
@@ -19,7 +18,6 @@ pub(crate) mod proc_file;
 pub(crate) mod process_title;
 pub(crate) mod processor_time;
 pub(crate) mod random_name;
-pub(crate) mod replace_file;
 pub(crate) mod supervisor;
 mod syslog;
 #[cfg(target_os = "linux")]

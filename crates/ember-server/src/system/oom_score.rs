@@ -5,7 +5,7 @@ use std::io;
 
 use parking_lot::Mutex;
 
-use crate::config::{Config, OomScoreAdj};
+use ember_config::{Config, OomScoreAdj};
 
 const FILE: &str = "/proc/self/oom_score_adj";
 

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use crate::config::Config;
+use ember_config::Config;
 
 /// The fields of `/proc/self/stat`, counted after the name, with the begin and end addresses of the command line.
 const BEGIN_FIELD: usize = 45;

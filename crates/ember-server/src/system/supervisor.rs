@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixDatagram;
 
-use crate::config::Supervised;
+use ember_config::Supervised;
 
 /// The server serves.
 pub(crate) const READY: &str = "READY=1";

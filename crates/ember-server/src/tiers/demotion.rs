@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ember_config::Config;
 use ember_storage::segments::{AppendSource, LogFull, Which};
 use emberkv_core::eviction::demotion::Demoter;
 use emberkv_core::keyspace::external::Location;
@@ -17,7 +18,6 @@ use emberkv_core::turn::{MissingValue, Turn};
 use super::reclaiming::Reclaimer;
 use super::{Tiers, used_bytes};
 use crate::clients::mailbox::Message;
-use crate::config::Config;
 use crate::server::Server;
 use crate::server::conditions::Condition;
 use crate::system::abort_on_panic::AbortOnPanic;

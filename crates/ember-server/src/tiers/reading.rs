@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ember_persistence::full_path::without_directories;
 use ember_protocol::{Args, Reply};
 use emberkv_core::call::{Attempt, AttemptResult, CommandResult, DataCommand};
 use emberkv_core::dispatch::{self, Access, Context};
@@ -16,7 +17,6 @@ use emberkv_core::types::limits::EncodingLimits;
 use super::{FETCH_TIMES, Tiers, is_above_limit};
 use crate::server::Server;
 use crate::system::abort_on_panic::AbortOnPanic;
-use crate::system::full_path::without_directories;
 
 /// Returns the number of reading threads, given the configured one.
 pub(crate) fn threads(configured: usize) -> usize {

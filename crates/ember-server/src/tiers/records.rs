@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use ember_config::Config;
 use ember_persistence::files::{DirectoryLock, LockError, OsDisk};
 use ember_storage::segments::{
     self, AppendSource, LogFull, LogOptions, RecordHead, SegmentLog, Which, WriteFailed,
@@ -12,7 +13,6 @@ use emberkv_core::keyspace::external::{Location, Record, live_bytes};
 use emberkv_core::keyspace::shard::cold_values::Encoded;
 use emberkv_core::rdb::Kind;
 
-use crate::config::Config;
 use crate::files::encryption::FileEncryption;
 
 /// The longest value that is appended: its record, including the key, fits into a segment.

@@ -7,8 +7,9 @@
 //!
 //! TLS has verified a client's certificate before it is parsed here; a file may contain anything.
 
+use ember_config::TlsAuthClientsUser;
+
 use super::der::{INTEGER, OBJECT, OCTETS, SEQUENCE, SET, take};
-use crate::config::TlsAuthClientsUser;
 
 // Tags that only this file uses.
 const VERSION: u8 = 0xa0;

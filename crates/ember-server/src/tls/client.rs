@@ -2,24 +2,22 @@
 
 use std::sync::Arc;
 
+use ember_config::{Config, tls_ciphers, tls_protocols};
 use rustls::ClientConfig;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 
-use super::ciphers;
 use super::failures::explain_own;
-use super::protocols::protocols;
 use super::settings::{authorities, chain_of, key_of};
-use crate::config::Config;
 
 /// Builds the configuration from the authorities, and the certificate and key if there are any.
 ///
 /// # Errors
 /// One line that names the parameter and the error of its value or file.
 pub(crate) fn client_config(config: &Config) -> Result<Arc<ClientConfig>, String> {
-    let cipher_suites = ciphers::suites(&config.tls_ciphers, &config.tls_ciphersuites)?;
+    let cipher_suites = tls_ciphers::suites(&config.tls_ciphers, &config.tls_ciphersuites)?;
     let provider = Arc::new(CryptoProvider { cipher_suites, ..aws_lc_rs::default_provider() });
     let builder = ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&protocols(&config.tls_protocols)?)
+        .with_protocol_versions(&tls_protocols::protocols(&config.tls_protocols)?)
         .map_err(|error| format!("tls-protocols and tls-ciphers are incompatible: {error}"))?
         .with_root_certificates(authorities(config, "tls-replication")?);
     let own = &config.tls_client_cert_file;

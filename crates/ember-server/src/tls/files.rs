@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::config::Config;
+use ember_config::Config;
 
 /// The maximum number of files in `tls-ca-cert-dir`.
 const CA_FILES_MAX: usize = 1024;

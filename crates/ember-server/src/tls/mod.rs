@@ -7,13 +7,11 @@
 //! steps, which the worker's loop runs between those of other connections.
 
 mod certificate;
-pub(crate) mod ciphers;
 mod client;
 mod der;
 mod encrypted_key;
 mod failures;
 mod files;
-pub(crate) mod protocols;
 mod session_cache;
 mod settings;
 mod stream;
@@ -30,7 +28,7 @@ pub(crate) use failures::explain_primary;
 use files::FileStates;
 pub(crate) use stream::{Received, TlsStream};
 
-use crate::config::{Config, TlsAuthClientsUser};
+use ember_config::{Config, TlsAuthClientsUser};
 
 /// The settings for new TLS connections.
 struct Settings {

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ember_config::{Config, TlsAuthClients, tls_ciphers, tls_protocols};
+use ember_persistence::full_path::full_path;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -14,23 +16,20 @@ use rustls::{RootCertStore, ServerConfig};
 
 use super::failures::explain_own;
 use super::files::authority_paths;
-use super::protocols::protocols;
 use super::session_cache::SessionCache;
-use super::{CertificateFact, CertificateFacts, Settings, ciphers, encrypted_key};
-use crate::config::{Config, TlsAuthClients};
-use crate::system::full_path::full_path;
+use super::{CertificateFact, CertificateFacts, Settings, encrypted_key};
 
 /// Builds the settings from the certificate, the key and the authorities.
 ///
 /// # Errors
 /// One line that names the parameter and the error of its value or file.
 pub(super) fn load(config: &Config) -> Result<Settings, String> {
-    let cipher_suites = ciphers::suites(&config.tls_ciphers, &config.tls_ciphersuites)?;
+    let cipher_suites = tls_ciphers::suites(&config.tls_ciphers, &config.tls_ciphersuites)?;
     let provider = Arc::new(CryptoProvider { cipher_suites, ..aws_lc_rs::default_provider() });
     let wrong =
         |error| format!("tls-cert-file '{}': {}", full_path(&config.tls_cert_file), explain_own(&error));
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
-        .with_protocol_versions(&protocols(&config.tls_protocols)?)
+        .with_protocol_versions(&tls_protocols::protocols(&config.tls_protocols)?)
         .map_err(|error| format!("tls-protocols and tls-ciphers are incompatible: {error}"))?;
     let builder = match client_verifier(config, provider)? {
         None => builder.with_no_client_auth(),

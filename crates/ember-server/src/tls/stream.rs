@@ -12,13 +12,13 @@
 use std::io::{self, BufRead, IoSlice, Write};
 use std::os::fd::OwnedFd;
 
+use ember_config::TlsAuthClientsUser;
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 use rustls::{ClientConnection, Connection, ServerConnection};
 
 use super::certificate::Certificate;
 use super::failures::explain;
-use crate::config::TlsAuthClientsUser;
 
 /// Encrypted bytes read at once.
 const WIRE_BYTES: usize = 64 * 1024;

@@ -8,10 +8,11 @@
 
 use std::collections::BTreeSet;
 
+use ember_config::SYNC_REPLICAS_MAX;
+
 use super::waits::Ending;
 use super::{Worker, list};
 use crate::clients::connection::Connection;
-use crate::config::SYNC_REPLICAS_MAX;
 use crate::executor::Executor;
 use crate::journal::JournalHub;
 

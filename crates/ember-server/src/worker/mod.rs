@@ -47,12 +47,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ember_config::ShutdownOptions;
 use ember_protocol::{Batch, Limits, Reply};
 
 use crate::clients::connection::{self, Connection, RequestLimits};
 use crate::clients::listener::Listener;
 use crate::clients::mailbox::Message;
-use crate::config::ShutdownOptions;
 use crate::executor::Executor;
 use crate::executor::session::ServerHandler;
 use crate::live_queries::LiveQueries;

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use ember_config::ShutdownOptions;
 use emberkv_core::keys::Guards;
 
 use super::Worker;
@@ -10,7 +11,6 @@ use crate::aof::rewriting;
 use crate::aof::service::Aof;
 use crate::aof::slow_disk;
 use crate::clients::ending::EndReason;
-use crate::config::ShutdownOptions;
 use crate::defragmentation;
 use crate::executor::Executor;
 use crate::metrics::memory_report;

@@ -1,12 +1,12 @@
 //! REPLICAOF and SLAVEOF: make this server a replica of another, or a primary.
 
+use ember_config::PrimaryAddress;
 use ember_protocol::Args;
 use ember_protocol::number::parse_i64;
 use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
-use crate::config::PrimaryAddress;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::replication::failover::stage::{Failover, FailoverStage};
 use crate::replication::link::role::{self, Changed};

@@ -3,6 +3,10 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use ember_config::{
+    Config, StoredUser, is_key_file_parameter, is_secret_parameter, notice_of_those, tls_parameter,
+};
+use ember_persistence::full_path::without_directories;
 use ember_protocol::Args;
 use ember_protocol::number::parse_i64;
 use emberkv_core::error::CommandError;
@@ -14,9 +18,6 @@ use crate::clients::listener;
 use crate::clients::listening::Listening;
 use crate::clients::mailbox::Message;
 use crate::commands::help::{help_subcommand, reply_help};
-use crate::config::{
-    Config, StoredUser, is_key_file_parameter, is_secret_parameter, notice_of_those, tls_parameter,
-};
 use crate::executor::Section;
 use crate::executor::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
 use crate::journal::Reader;
@@ -25,7 +26,6 @@ use crate::replication::primary::Primary;
 use crate::server::Server;
 use crate::server::conditions::LOADING_ERROR;
 use crate::snapshot::state::SnapshotState;
-use crate::system::full_path::without_directories;
 use crate::system::{oom_score, open_files, process_title};
 
 const TEMPLATE: Spec = Spec {

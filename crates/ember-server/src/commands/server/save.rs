@@ -1,5 +1,6 @@
 //! SAVE and LASTSAVE.
 
+use ember_persistence::full_path::without_directories;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Category, Command, Example, Flags, Group, Spec};
 
@@ -7,7 +8,6 @@ use crate::executor::session::{Execution, Outcome, ServerCommand};
 use crate::snapshot::point_in_time::Purpose;
 use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
-use crate::system::full_path::without_directories;
 
 const SAVE: Spec = Spec {
     name: "save",

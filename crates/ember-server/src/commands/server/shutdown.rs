@@ -1,5 +1,6 @@
 //! SHUTDOWN.
 
+use ember_config::ShutdownOptions;
 use ember_protocol::{Args, Reply};
 use emberkv_core::call::Wait;
 use emberkv_core::commands::arguments::is_word;
@@ -7,7 +8,6 @@ use emberkv_core::error::CommandError;
 use emberkv_core::keys::Guards;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
-use crate::config::ShutdownOptions;
 use crate::executor::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
 use crate::replication::shutdown;
 

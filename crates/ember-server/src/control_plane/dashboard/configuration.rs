@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use ember_protocol::client::Value;
 use serde_json::{Value as Json, json};
 
-use crate::config::{Description, descriptions};
+use ember_config::{Description, descriptions};
 
 /// Returns the parameters in the reply of CONFIG GET, in the order of the documentation, each once.
 pub(super) fn of(reply: &Value) -> Vec<Json> {

@@ -18,6 +18,7 @@ mod wish;
 
 use std::time::{Duration, Instant};
 
+use ember_config::Config;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{
@@ -31,7 +32,6 @@ use serde_json::json;
 use super::answer::{AnswerBody, not_allowed, of_type};
 use super::door::{self, Credentials};
 use super::visitor::Visitor;
-use crate::config::Config;
 use crate::server::Server;
 use events::{Events, Refusal};
 use origins::Page;

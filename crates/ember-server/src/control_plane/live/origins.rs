@@ -9,7 +9,7 @@ use hyper::header::{
     ACCESS_CONTROL_MAX_AGE, HeaderMap, HeaderValue, ORIGIN, VARY,
 };
 
-use crate::config::origins::Origins;
+use ember_config::origins::Origins;
 
 /// How long a browser may cache a preflight response, in seconds.
 const PREFLIGHT_SECONDS: &str = "600";

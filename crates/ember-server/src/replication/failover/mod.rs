@@ -13,6 +13,7 @@
 
 pub(crate) mod stage;
 
+use ember_config::PrimaryAddress;
 use emberkv_core::error::CommandError;
 use stage::{Failover, FailoverStage, Underway, Wish};
 
@@ -21,7 +22,6 @@ use super::link::role;
 use super::primary::Primary;
 use super::primary::replica::{ReplicaView, Stage};
 use crate::clients::client::ClientView;
-use crate::config::PrimaryAddress;
 use crate::executor::Executor;
 use crate::server::Server;
 

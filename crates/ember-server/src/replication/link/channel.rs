@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
+use ember_config::Config;
 use ember_protocol::push_word;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
@@ -12,7 +13,6 @@ use socket2::{Domain, Protocol, Type};
 
 use super::Link;
 use crate::clients::client::Peer;
-use crate::config::Config;
 use crate::tls::{TlsStream, client_config, explain_primary};
 
 /// The longest line of a reply.

@@ -3,12 +3,12 @@
 use std::io;
 use std::time::Instant;
 
+use ember_config::Config;
 use ember_replication::answers::Answer;
 
 use super::channel::Channel;
 use super::{Link, Phase};
 use crate::clients::replica::EMBER_CAPABILITY;
-use crate::config::Config;
 
 /// The version sent to a primary, so that Valkey sends data in its own format: in the format for older replicas, fields
 /// would lose their expiry.

@@ -20,11 +20,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use ember_config::PrimaryAddress;
 use parking_lot::{Condvar, Mutex};
 
 use crate::clients::mailbox::Message;
 use crate::clients::primary::{PrimaryLink, PrimaryOrder};
-use crate::config::PrimaryAddress;
 use crate::journal::Reader;
 use crate::replication::primary::Primary;
 use crate::replication::shutdown::stage::{Shutdown, ShutdownStage};

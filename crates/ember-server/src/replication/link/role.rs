@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::thread;
 
+use ember_config::PrimaryAddress;
 use emberkv_core::error::CommandError;
 use emberkv_core::keys::Guards;
 
@@ -11,7 +12,6 @@ use crate::aof::rewriting;
 use crate::clients::ending::EndReason;
 use crate::clients::mailbox::Message;
 use crate::clients::primary::{PrimaryLink, PrimaryOrder};
-use crate::config::PrimaryAddress;
 use crate::executor::Executor;
 use crate::journal::Reader;
 use crate::replication::primary::Primary;

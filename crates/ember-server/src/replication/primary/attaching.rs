@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use ember_config::Config;
+
 use super::Primary;
 use super::absent::Fault;
 use super::copy::{Copy, Form};
@@ -14,7 +16,6 @@ use crate::clients::client::{Client, ReplyMode};
 use crate::clients::mailbox::Message;
 use crate::clients::primary::PrimaryOrder;
 use crate::clients::replica::Contents;
-use crate::config::Config;
 use crate::executor::session::{Execution, Outcome, SessionResult};
 use crate::replication::failover::stage::{Failover, FailoverStage};
 use crate::replication::link::Link;

@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use ember_config::Config;
 use ember_persistence::rdb_file::FILE_VERSION;
 use emberkv_core::rdb::{VALKEY_VERSION, VERSION_MAX};
 use parking_lot::Mutex;
@@ -22,7 +23,6 @@ use super::replica::ReplicaView;
 use super::spool::Spool;
 use super::vocabulary::Words;
 use crate::clients::replica::Program;
-use crate::config::Config;
 use crate::server::Server;
 
 /// The readers that a copy is for. Only replicas that read the same format share one.

@@ -4,9 +4,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use ember_config::{Config, SYNC_REPLICAS_MAX, SyncLevel};
+
 use super::Primary;
 use super::replica::{ReplicaView, Stage};
-use crate::config::{Config, SYNC_REPLICAS_MAX, SyncLevel};
 use crate::server::Server;
 use crate::server::conditions::Condition;
 use crate::system::clock::unix_ms;

@@ -48,6 +48,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_utils::CachePadded;
+use ember_config::Config;
 use ember_protocol::{push_command_head, push_word};
 use ember_replication::backlog::Backlog;
 use ember_replication::history::History;
@@ -57,7 +58,6 @@ use parking_lot::Mutex;
 use crate::clients::ending::EndReason;
 use crate::clients::mailbox::Message;
 use crate::clients::sync_wish::SyncWishes;
-use crate::config::Config;
 use crate::journal::order_queue::OrderQueue;
 use crate::replication::failover::stage::{Failover, FailoverStage};
 use crate::replication::shutdown::stage::{Shutdown, ShutdownStage};

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, sync_channel};
 
+use ember_config::Config;
 use ember_persistence::origin::Origin;
 use ember_replication::history::History;
 
 use super::orders::Order;
 use super::{Primary, Stream};
 use crate::clients::primary::Relay;
-use crate::config::Config;
 use crate::journal::Reader;
 use crate::server::Server;
 use crate::system::random_name::random_name;

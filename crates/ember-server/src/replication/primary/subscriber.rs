@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use ember_config::Config;
 use ember_protocol::{push_command_head, push_word};
 
 use super::orders::Order;
 use super::replica::Stage;
 use super::{Primary, Stream};
-use crate::config::Config;
 use crate::journal::Reader;
 use crate::journal::stream::{Pause, ReaderDatabase, Records, Subscriber};
 use crate::replication::failover::stage::{Failover, FailoverStage};

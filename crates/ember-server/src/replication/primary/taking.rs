@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
+use ember_config::Config;
 use ember_persistence::rdb_file::{FILE_VERSION, RdbWriter};
 
 use super::Primary;
 use super::copy::{Copy, Spooled};
 use super::orders::Order;
 use super::spool::{Spool, SpoolWriter};
-use crate::config::Config;
 use crate::executor::Executor;
 use crate::journal::Reader;
 use crate::replication::link::Link;

@@ -2,11 +2,12 @@
 
 use std::sync::atomic::Ordering;
 
+use ember_config::Config;
+
 use super::orders::Order;
 use super::replica::Stage;
 use super::{Primary, feed, good_replicas, taking};
 use crate::clients::ending::EndReason;
-use crate::config::Config;
 use crate::executor::Executor;
 use crate::journal::Reader;
 use crate::replication::{failover, shutdown};

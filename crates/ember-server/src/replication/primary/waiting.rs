@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use ember_config::SYNC_REPLICAS_MAX;
 use ember_protocol::Reply;
 use emberkv_core::observers::Waiter;
 use parking_lot::Mutex;
@@ -10,7 +11,6 @@ use parking_lot::Mutex;
 use super::Primary;
 use super::replica::Stage;
 use crate::clients::mailbox::Message;
-use crate::config::SYNC_REPLICAS_MAX;
 use crate::server::Server;
 
 /// The error when WAITAOF requires an append-only file and there is none.

@@ -17,6 +17,7 @@ use std::fmt::{self, Display};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use ember_config::ShutdownOptions;
 use emberkv_core::observers::Waiter;
 use stage::{Shutdown, ShutdownStage, Underway};
 
@@ -24,7 +25,6 @@ use super::link::Link;
 use super::primary::Primary;
 use super::primary::replica::ReplicaView;
 use crate::aof::service::Aof;
-use crate::config::ShutdownOptions;
 use crate::executor::Executor;
 use crate::server::Server;
 use crate::snapshot::saving;

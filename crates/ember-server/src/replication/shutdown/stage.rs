@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use ember_config::ShutdownOptions;
 use ember_protocol::Reply;
 use emberkv_core::observers::Waiter;
 use parking_lot::Mutex;
 
 use crate::clients::mailbox::Message;
-use crate::config::ShutdownOptions;
 use crate::server::Server;
 
 /// The stage of a shutdown.

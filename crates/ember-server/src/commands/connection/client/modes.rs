@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ember_config::SYNC_REPLICAS_MAX;
 use ember_protocol::Args;
 use emberkv_core::commands::arguments::{integer, is_word};
 use emberkv_core::error::CommandError;
@@ -9,7 +10,6 @@ use emberkv_core::spec::{Command, Example, Spec};
 
 use super::template::{ADMIN, OWN};
 use crate::clients::client::ReplyMode;
-use crate::config::SYNC_REPLICAS_MAX;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::replication::primary::{Primary, good_replicas};
 

@@ -3,12 +3,12 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use ember_persistence::full_path::full_path;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Spec};
 
 use super::{ADMIN, close_connections};
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
-use crate::system::full_path::full_path;
 
 pub(super) const LOAD: ServerCommand = Command::new(
     Spec {

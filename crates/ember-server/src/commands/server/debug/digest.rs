@@ -1,5 +1,6 @@
 //! DEBUG DIGEST and DIGEST-VALUE: signatures of all data, and of the values of keys.
 
+use ember_persistence::full_path::without_directories;
 use emberkv_core::error::CommandError;
 use emberkv_core::keyspace::entry::EntryRef;
 
@@ -7,7 +8,6 @@ use super::signature::Digest;
 use super::stored_keys::with_value;
 use crate::executor::session::{Outcome, Session, SessionResult};
 use crate::server::Server;
-use crate::system::full_path::without_directories;
 use crate::tiers::Tiers;
 
 /// Handles DEBUG DIGEST. The number of a database with keys precedes them; the order of the keys does not matter.

@@ -10,6 +10,7 @@ mod switches;
 use std::thread;
 use std::time::Duration;
 
+use ember_config::DebugCommand;
 use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
 use emberkv_core::glob::{self, Case};
@@ -17,7 +18,6 @@ use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::catalogue::registry::wrong_subcommand;
 use crate::commands::help::reply_help;
-use crate::config::DebugCommand;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::replication::primary::Primary;
 use crate::system::clock::unix_ms;

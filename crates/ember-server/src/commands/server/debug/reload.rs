@@ -5,6 +5,7 @@
 
 use std::sync::atomic::Ordering;
 
+use ember_persistence::full_path::without_directories;
 use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
 
@@ -17,7 +18,6 @@ use crate::snapshot::loading::{self, Present};
 use crate::snapshot::point_in_time::Purpose;
 use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
-use crate::system::full_path::without_directories;
 
 /// Options of RELOAD in addition to reading the file.
 #[derive(Clone, Copy)]

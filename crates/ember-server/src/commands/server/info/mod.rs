@@ -6,9 +6,9 @@ mod system;
 use std::fmt::Write;
 use std::rc::Rc;
 
+use ember_config::Config;
 use emberkv_core::spec::{Category, Command, Example, Flags, Group, Spec};
 
-use crate::config::Config;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::metrics::census::Census;
 use crate::server::Server;

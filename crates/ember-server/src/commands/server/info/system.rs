@@ -6,12 +6,12 @@ use std::sync::LazyLock;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use ember_config::Config;
 use emberkv_core::reclaim;
 
 use super::Report;
 use crate::aof::service::Aof;
 use crate::aof::slow_disk;
-use crate::config::Config;
 use crate::defragmentation::ActiveDefrag;
 use crate::journal::Reader;
 use crate::live_queries::LiveQueries;

@@ -1,0 +1,205 @@
+//! Persistence.
+
+use super::bounds::{BYTES_MAX, ENCRYPTION_KEY_FILE, INT_MAX};
+use crate::parameter::{Field, Kind, Parameter};
+use crate::value::{AppendFsync, RdbTarget, RdbVersionCheck};
+
+/// Checks the name of a file in `dir`.
+fn file_name(text: &str, parameter: &str) -> Result<String, String> {
+    if text.is_empty() || text.contains(['/', '\0']) {
+        return Err(format!("{parameter} can't be a path, just a filename"));
+    }
+    Ok(text.to_owned())
+}
+
+pub(super) static PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "appendonly",
+        aliases: &[],
+        kind: Kind::YesNo(field!(appendonly)),
+        default: "no",
+        mutable: true,
+        about: "Whether every write is recorded in an append-only file (AOF), from which the data set is loaded at \
+                startup.",
+    },
+    Parameter {
+        name: "appendfsync",
+        aliases: &[],
+        kind: choice!(appendfsync: AppendFsync),
+        default: "everysec",
+        mutable: true,
+        about: "When a write is durable: `always`, before it is acknowledged; `everysec`, within about a second; `no`, \
+                when the operating system decides.",
+    },
+    Parameter {
+        name: "no-appendfsync-on-rewrite",
+        aliases: &[],
+        kind: Kind::YesNo(field!(no_appendfsync_on_rewrite)),
+        default: "no",
+        mutable: true,
+        about: "Whether `appendfsync` acts as `no` while the AOF is rewritten or a snapshot is written: writes are \
+                faster then, and a power cut may lose all writes of that time.",
+    },
+    Parameter {
+        name: "appenddirname",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "the name of a directory",
+            get: |config| config.appenddirname.clone(),
+            set: |config, text| file_name(text, "appenddirname").map(|name| config.appenddirname = name),
+        },
+        default: "appendonlydir",
+        mutable: false,
+        about: "The directory in `dir` with the files of the AOF.",
+    },
+    Parameter {
+        name: "appendfilename",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "the name of a file",
+            get: |config| config.appendfilename.clone(),
+            set: |config, text| file_name(text, "appendfilename").map(|name| config.appendfilename = name),
+        },
+        default: "appendonly.aof",
+        mutable: false,
+        about: "The prefix of the names of the AOF's files.",
+    },
+    Parameter {
+        name: "aof-timestamp-enabled",
+        aliases: &[],
+        kind: Kind::YesNo(field!(aof_timestamp_enabled)),
+        default: "no",
+        mutable: true,
+        about: "Whether the AOF contains timestamps, so that it can be truncated at a given time.",
+    },
+    Parameter {
+        name: "aof-load-truncated",
+        aliases: &[],
+        kind: Kind::YesNo(field!(aof_load_truncated)),
+        default: "yes",
+        mutable: true,
+        about: "Whether the server truncates an AOF whose end was lost in a crash, and starts; otherwise it reports \
+                this and exits.",
+    },
+    Parameter {
+        name: "aof-use-rdb-preamble",
+        aliases: &[],
+        kind: Kind::YesNo(field!(aof_use_rdb_preamble)),
+        default: "yes",
+        mutable: true,
+        about: "Whether a rewrite writes the base of the AOF as an RDB file, which is smaller and loads faster. \
+                Otherwise the base consists of commands that recreate the data set.",
+    },
+    Parameter {
+        name: "auto-aof-rewrite-percentage",
+        aliases: &[],
+        kind: integer!(auto_aof_rewrite_percentage, 0..=INT_MAX),
+        default: "100",
+        mutable: true,
+        about: "The growth of the AOF since its last rewrite, in per cent, that starts an automatic rewrite; 0 for \
+                never.",
+    },
+    Parameter {
+        name: "auto-aof-rewrite-min-size",
+        aliases: &[],
+        kind: Kind::Memory { range: 0..=BYTES_MAX, field: field!(auto_aof_rewrite_min_size) },
+        default: "64mb",
+        mutable: true,
+        about: "The minimum size of the AOF for an automatic rewrite.",
+    },
+    Parameter {
+        name: "aof-lag-limit",
+        aliases: &[],
+        kind: integer!(aof_lag_limit, 0..=3_600_000),
+        default: "0",
+        mutable: true,
+        about: "With `appendfsync everysec`: the milliseconds for which a write may stay not durable because the disk \
+                is slow. While a write is older, writes wait, and are refused after `aof-wait-limit`; below 1000 they \
+                wait for each fsync. 0 for no limit: writes are neither delayed nor refused because of a slow fsync.",
+    },
+    Parameter {
+        name: "aof-wait-limit",
+        aliases: &[],
+        kind: integer!(aof_wait_limit, 0..=3_600_000),
+        default: "1000",
+        mutable: true,
+        about: "With `aof-lag-limit`: the milliseconds for which writes wait for a slow disk. After that they are \
+                refused with MISCONF until the disk has caught up. A connection whose replies wait for a failing disk \
+                is closed after this time.",
+    },
+    Parameter {
+        name: "dbfilename",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "the name of a file",
+            get: |config| config.dbfilename.clone(),
+            set: |config, text| file_name(text, "dbfilename").map(|name| config.dbfilename = name),
+        },
+        default: "dump.rdb",
+        mutable: true,
+        about: "The RDB file in `dir`, in Redis's format, to which the data set is saved and from which it is loaded \
+                at startup.",
+    },
+    Parameter {
+        name: "rdbcompression",
+        aliases: &[],
+        kind: Kind::YesNo(field!(rdbcompression)),
+        default: "yes",
+        mutable: true,
+        about: "Whether strings in RDB files are compressed with LZF if that makes them shorter.",
+    },
+    Parameter {
+        name: ENCRYPTION_KEY_FILE,
+        aliases: &[],
+        kind: Kind::Path(field!(encryption_key_file)),
+        default: "",
+        mutable: true,
+        about: "A file with the encryption keys of the data files: 32 bytes in hexadecimal digits or base64 on each \
+                line, the current key first, then older ones. Empty for the keys of the variable \
+                `EMBER_ENCRYPTION_KEY`, or no encryption without it. CONFIG SET reads the file again.",
+    },
+    Parameter {
+        name: "save",
+        aliases: &[],
+        kind: Kind::Lines {
+            shape: "pairs of seconds and changes",
+            get: |config| config.save.format(),
+            set: |config, text| config.save.set(text),
+            add: |config, text| config.save.add(text),
+        },
+        default: "3600 1 300 100 60 10000",
+        mutable: true,
+        about: "When the data set is saved in the background automatically: after a number of seconds with at least a \
+                number of changes; one fulfilled pair is enough. Empty for never; SHUTDOWN then saves only with SAVE. \
+                Further lines of a file add their pairs.",
+    },
+    Parameter {
+        name: "stop-writes-on-bgsave-error",
+        aliases: &[],
+        kind: Kind::YesNo(field!(stop_writes_on_bgsave_error)),
+        default: "yes",
+        mutable: true,
+        about: "Whether writes are refused after a failed background save until one succeeds, as long as there are \
+                rules in `save`.",
+    },
+    Parameter {
+        name: "rdb-version-check",
+        aliases: &[],
+        kind: choice!(rdb_version_check: RdbVersionCheck),
+        default: "strict",
+        mutable: true,
+        about: "Whether RDB files and payloads of RESTORE with an unknown version are refused (`strict`), or accepted \
+                if they contain nothing unknown (`relaxed`). Version 80, of Valkey 9, is known.",
+    },
+    Parameter {
+        name: "rdb-target",
+        aliases: &[],
+        kind: choice!(rdb_target: RdbTarget),
+        default: "redis",
+        mutable: true,
+        about: "The server for which RDB files, bases of the append-only file and payloads of DUMP are written. \
+                `redis`: Redis 7.0, or the first Redis that supports all of the data (7.4 if a field of a hash \
+                expires); `redis-7.2`, `redis-8` and `valkey-9`: that server. Data that it does not support is still \
+                written, so that nothing is lost, and the log warns that it cannot read the file.",
+    },
+];
