@@ -2,7 +2,8 @@
 //!
 //! Reading order: [`files`] (all access to the disk, and a disk that fails on purpose) and [`encryption`], both of
 //! `ember-storage`, [`rdb_file`], [`key_writer`], [`origin`], [`aof`], [`log_of_store`], then the tools for them:
-//! [`check`], [`repair`], [`convert`] with [`unsupported_features`]. [`replace_file`] and [`full_path`] serve other files, too.
+//! [`check`], [`repair`], [`convert`] with [`unsupported_features`]. [`replace_file`] and [`full_path`] serve
+//! other files, too.
 
 pub mod aof;
 pub mod check;

@@ -79,6 +79,25 @@ const PRINTING_FILES: &[(&str, &str)] = &[
     ("crates/ember-peers/src/driver.rs", "prints differences as they are found"),
 ];
 
+/// Phrases that comments and documents do not use, each with a term of the glossary.
+const VAGUE_PHRASES: &[(&[&str], &str)] = &[
+    (&["in vain", "anew", "anyhow"], "without success, again, in any case"),
+    (&["is told", "are told", "was told", "were told", "be told", "been told"], "is notified, receives"),
+    (&["bystander", "bystanders", "whoever", "those who"], "other clients, a client that"),
+    (&["stand still", "stands still", "standing still"], "stalls"),
+    (&["go away", "goes away", "gone away", "put away", "put aside"], "is removed, is demoted, is freed"),
+    (&["come back", "comes back", "came back", "coming back"], "reconnects, is fetched, is promoted"),
+    (&["let go", "lets go"], "releases"),
+    (&["looked at", "looks at", "look at", "looked into"], "is read, scanned, compared"),
+    (&["makes room", "make room", "no room"], "headroom, budget, limit"),
+    (
+        &["who has", "who is", "who may", "who wants", "who reads", "who writes", "who waits"],
+        "name the subject",
+    ),
+    (&["home worker", "home shard", "external value", "external values"], "owner, cold value"),
+    (&["how late", "at the moment of"], "latency, when"),
+];
+
 struct Source {
     /// Path from the root of the repository, with `/`.
     path: String,
@@ -279,6 +298,34 @@ fn has_word(line: &str, word: &str) -> bool {
         let part_of_word = |letter: char| letter.is_alphanumeric() || letter == '_';
         !before.is_some_and(part_of_word) && (word.ends_with('(') || !after.is_some_and(part_of_word))
     })
+}
+
+/// Whether a line is prose: a comment, or any line of a document.
+fn is_prose(source: &Source, line: &str) -> bool {
+    let line = line.trim_start();
+    match source.path.rsplit('.').next() {
+        Some("md") => true,
+        Some("rs" | "js" | "c" | "h") => line.starts_with("//") || line.starts_with("* "),
+        Some("sh" | "py" | "yml" | "toml" | "conf") => line.starts_with('#'),
+        _ => false,
+    }
+}
+
+#[test]
+fn prose_uses_the_terms_of_the_field() {
+    check_lines(
+        |_| true,
+        |source, line| {
+            if !is_prose(source, line) {
+                return None;
+            }
+            let line = line.to_lowercase();
+            let found = VAGUE_PHRASES.iter().find_map(|(phrases, better)| {
+                phrases.iter().find(|phrase| has_word(&line, phrase)).map(|phrase| (phrase, better))
+            });
+            found.map(|(phrase, better)| format!("\"{phrase}\" is vague; better: {better}"))
+        },
+    );
 }
 
 #[test]

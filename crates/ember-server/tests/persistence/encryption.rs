@@ -91,7 +91,10 @@ fn a_key_is_changed_while_the_server_runs() {
     // With the new key alone, the existing files would be unreadable.
     write_keys(&directory.0, "keys", &[NEW]);
     let refused = client.run("CONFIG SET encryption-key-file keys").text();
-    assert!(refused.contains(&format!("the key of fingerprint {old} is missing")), "{refused}");
+    assert!(
+        refused.contains(&format!("the key of fingerprint {old}, with which files were written, is missing")),
+        "{refused}"
+    );
     assert_eq!(fingerprint(&mut client), old);
     write_keys(&directory.0, "keys", &[NEW, OLD]);
     assert_eq!(client.run("CONFIG SET encryption-key-file keys"), Value::ok());
