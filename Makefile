@@ -33,7 +33,7 @@ PEERS_TESTS = $(addprefix --test ,$(PEERS_PROGRAMS))
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 IMAGE ?= ember
 
-.PHONY: help run build release check fmt lint build-tests test test-peers test-redis8 test-model \
+.PHONY: help run build release check fmt lint bless build-tests test test-peers test-redis8 test-model \
 	test-asan test-tsan test-asan-server test-long \
 	deb fuzz-short bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-replication \
 	bench-latency bench-persistence bench-tails bench-neighbours bench-live-queries bench-cache bench-limit bench-memtier \
@@ -63,6 +63,9 @@ fmt: ## Check the format.
 lint: ## Check the lints.
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --workspace $(PEERS_TESTS) -- -D warnings
+
+bless: ## Rewrite the files that tests generate: reference pages, ember.conf, manual pages, completions.
+	EMBER_BLESS=1 $(CARGO) test --workspace --lib --bins generated_one
 
 build-tests: ## Build all test programs and benchmarks, and the ember-server and ember-cli that they start.
 	$(CARGO) test --workspace --all-targets --no-run
