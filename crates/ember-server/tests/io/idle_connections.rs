@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
-use ember_testkit::Server;
+use ember_testkit::{Server, becomes_true};
 
 use crate::{PATIENCE, alone, builder, encode, rss, start, together, wait_until};
 
@@ -75,7 +75,10 @@ fn ten_thousand_idle_connections_take_less_than_a_kibibyte_each() {
     }
     assert_eq!(other.info_number("connected_clients"), COUNT as u64 + 1);
     let allocated = other.info_number("used_memory").saturating_sub(before.1) / COUNT as u64;
-    let resident = rss(&server).saturating_sub(before.0) / COUNT as u64;
+    // The allocator returns unused pages some time after they are freed.
+    let resident = || rss(&server).saturating_sub(before.0) / COUNT as u64;
+    becomes_true(|| resident() < 1024);
+    let resident = resident();
     println!("for each connection {allocated} bytes allocated, {resident} resident");
     assert!(allocated < 1024, "{allocated} bytes are allocated for each connection");
     assert!(resident < 1024, "{resident} bytes are resident for each connection");
