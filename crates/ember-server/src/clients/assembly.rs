@@ -1,34 +1,35 @@
-//! Commands forwarded between workers, and their replies on the way back.
+//! Commands forwarded between workers, and their replies.
 
 use ember_protocol::{Mark, OwnedBatch, Protocol, Reply};
 use emberkv_core::keyspace::hash::KeyHash;
 
-/// Bytes of commands and of replies that an emptied message keeps allocated for reuse.
+/// The maximum capacity, in bytes, of each buffer that an emptied message retains for reuse.
 const KEPT_MAX_BYTES: usize = 64 * 1024;
 
-/// Commands of one batch for the shards of another worker, and later their replies. The buffers return with the replies
+/// Commands of one batch on the shards of another worker, and later their replies. The buffers return with the replies
 /// and are reused.
 pub(crate) struct Forwarded {
-    /// The worker that has the connection.
+    /// The worker that serves the connection.
     pub(crate) origin: usize,
     /// The worker that runs the commands.
     pub(crate) owner: usize,
-    /// The connection's number at its worker, and its client's id, which shows whether it is still the same connection.
+    /// The connection's token at its worker, and its client id, which shows whether the token still belongs to the same
+    /// connection.
     pub(crate) token: usize,
     pub(crate) client_id: u64,
     pub(crate) database: usize,
     pub(crate) no_touch: bool,
-    /// Whether the client sees expired keys, too.
+    /// Whether the client also sees expired keys.
     pub(crate) sees_expired: bool,
     pub(crate) commands: OwnedBatch,
     /// The registry index and the key hash of each command.
     pub(crate) prepared: Vec<(u16, KeyHash)>,
     pub(crate) reply: Reply,
-    /// Where each command's reply begins, and finally where the last one ends.
+    /// The start of each command's reply, and finally the end of the last one.
     pub(crate) marks: Vec<Mark>,
-    /// The number under which the commands are parked while the values for the next one are fetched.
+    /// The number under which these commands are parked while values for the next command are fetched.
     pub(crate) parked: u64,
-    /// The number of the last journal record of these commands; 0 if they have changed nothing.
+    /// The number of the last journal record of these commands; 0 if they have not changed anything.
     pub(crate) last_record: u64,
 }
 
@@ -52,7 +53,7 @@ impl Forwarded {
         }
     }
 
-    /// Clears the message; keeps its buffers unless they are unusually large.
+    /// Clears the message; retains its buffers unless they are unusually large.
     pub(crate) fn clear(&mut self) {
         if self.commands.len_bytes() > KEPT_MAX_BYTES {
             self.commands = OwnedBatch::new();
@@ -70,9 +71,10 @@ impl Forwarded {
 
 /// The replies to one batch, collected from several workers.
 pub(crate) struct Assembly {
-    /// The worker of each command, in order.
+    /// The worker that runs each command, in the order of the commands.
     pub(crate) owners: Vec<usize>,
-    /// The commands that this worker runs itself; they come as an answer if they have to wait for cold values.
+    /// The commands that this worker runs itself. If they wait for cold values, their replies arrive later, as an
+    /// answer.
     pub(crate) local: Option<Box<Forwarded>>,
     #[expect(clippy::vec_box, reason = "messages are large and are moved often")]
     pub(crate) answers: Vec<Box<Forwarded>>,
@@ -80,7 +82,7 @@ pub(crate) struct Assembly {
 }
 
 impl Assembly {
-    /// Accepts an answer; returns true when it was the last one.
+    /// Accepts an answer; returns whether it was the last outstanding one.
     pub(crate) fn accept(&mut self, answer: Box<Forwarded>) -> bool {
         self.answers.push(answer);
         self.outstanding -= 1;

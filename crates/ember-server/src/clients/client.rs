@@ -1,4 +1,4 @@
-//! Clients: the state of a connection's caller for its commands, and the part of it that other connections may read.
+//! Clients: the state that a connection's commands use, and the part of it that other connections may read.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -20,19 +20,20 @@ use crate::acl::user::User;
 use crate::acl::users::Standing;
 use crate::observability::stats::Counter;
 
-/// Where a client comes from, and the server address that it connected to.
+/// The address from which a client is connected, and the server address that it has connected to.
 #[derive(Clone, Debug)]
 pub(crate) enum Peer {
-    /// TCP: the addresses of both ends.
+    /// TCP: the addresses of client and server.
     Tcp {
         /// The client's address.
         remote: SocketAddr,
         /// The server's address.
         local: SocketAddr,
     },
-    /// A unix socket: its path.
+    /// A Unix socket, with its path.
     Unix(Arc<str>),
-    /// An HTTP request whose commands arrive through a socket inside the process: the addresses of both ends.
+    /// An HTTP request, whose commands arrive through a socket inside the process: the addresses of the HTTP
+    /// connection.
     Http {
         /// The browser's address.
         remote: SocketAddr,
@@ -75,10 +76,11 @@ impl Peer {
     }
 }
 
-/// Bytes of a name that logs keep. Log entries outlive the client and are outside the limit of its memory.
+/// The maximum bytes of a client's name that a log entry stores. Log entries outlive the client and are outside the
+/// limit of its memory.
 const LOGGED_NAME_BYTES: usize = 128;
 
-/// Returns the beginning of a name, which is all that logs keep.
+/// Truncates a name to the length that log entries store.
 pub(crate) fn cut_name(name: &str) -> &str {
     // Names are ASCII.
     name.get(..LOGGED_NAME_BYTES).unwrap_or(name)
@@ -87,35 +89,35 @@ pub(crate) fn cut_name(name: &str) -> &str {
 /// The names that a client has set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
-    /// `CLIENT SETNAME`.
+    /// The name set by `CLIENT SETNAME`.
     pub(crate) name: Box<str>,
-    /// `CLIENT SETINFO LIB-NAME`.
+    /// The library's name, set by `CLIENT SETINFO LIB-NAME`.
     pub(crate) library_name: Box<str>,
-    /// `CLIENT SETINFO LIB-VER`.
+    /// The library's version, set by `CLIENT SETINFO LIB-VER`.
     pub(crate) library_version: Box<str>,
 }
 
 /// The part of a client that other connections may read. Its own worker writes it once per batch.
 pub(crate) struct ClientView {
-    // Fixed.
+    // Fixed when the client connects.
     pub(crate) id: u64,
     pub(crate) peer: Peer,
     pub(crate) descriptor: i32,
     pub(crate) worker: usize,
-    /// Its number among the worker's connections.
+    /// The connection's token: its index among the worker's connections.
     pub(crate) token: usize,
     pub(crate) created_ms: i64,
     /// The size in bytes of the connection itself, without its buffers.
     pub(crate) connection_bytes: usize,
     /// Whether the client is this server's primary.
     pub(crate) is_primary: bool,
-    // Shared: plain values for display, or flags that the worker checks later.
+    // Mutable: plain values for display, or flags that the worker checks later.
     pub(crate) names: Mutex<Names>,
     /// The authenticated user.
     pub(crate) user: Mutex<Arc<User>>,
     pub(crate) active_ms: AtomicI64,
     pub(crate) database: AtomicU32,
-    /// The registry's index of the last command, plus one.
+    /// The registry index of the last command, plus one; 0 before the first.
     pub(crate) command: AtomicU32,
     pub(crate) is_resp3: AtomicBool,
     pub(crate) no_evict: AtomicBool,
@@ -128,66 +130,67 @@ pub(crate) struct ClientView {
     // ([`ClientMemory`](crate::clients::client_memory::ClientMemory)).
     /// Requests that have not run.
     pub(crate) query_bytes: AtomicU64,
-    /// Unsent replies.
+    /// Bytes of unsent replies.
     pub(crate) output_bytes: AtomicU64,
-    /// Calls queued since MULTI.
+    /// Bytes of the calls queued since MULTI.
     pub(crate) multi_bytes: AtomicU64,
-    /// State that its calls have created: watched and awaited keys, subscriptions, prefixes, names.
+    /// Bytes of state that the client's calls have created: watched and awaited keys, subscriptions, prefixes, names.
     pub(crate) kept_bytes: AtomicU64,
-    /// Bytes of the waiting states of its live queries.
+    /// Bytes of the live-query states that wait to be sent to the client.
     pub(crate) state_bytes: AtomicU64,
-    /// The part of `kept_bytes` that is names.
+    /// The bytes of names that `kept_bytes` includes.
     pub(crate) names_bytes: AtomicU64,
-    /// The number of the reason why its worker closes the connection ([`EndReason`]); 0 while it stays open.
+    /// The number of the reason ([`EndReason`]) for which the worker closes the connection; 0 while it stays open.
     pub(crate) end_reason: AtomicU8,
     /// All clients that are being disconnected.
     pub(crate) ending: Arc<EndingClients>,
     /// Set while the connection waits for `CLIENT PAUSE` to end.
     pub(crate) is_paused: AtomicBool,
-    /// The event that the connection waits for during a blocking command.
+    /// The waiter of a blocking command: the event that the connection waits for.
     pub(crate) waiter: WaiterSlot,
-    /// Whether the client receives the commands of others (MONITOR).
+    /// Whether the client receives the commands of other clients (MONITOR).
     pub(crate) is_monitor: AtomicBool,
     /// Whether the client is a replica of this server.
     pub(crate) is_replica: AtomicBool,
-    /// How the client tracks its reads, if it does.
+    /// The client's tracking options; `None` without client-side caching.
     pub(crate) tracking: Mutex<Option<Arc<Tracking>>>,
     /// The number of calls queued since MULTI; -1 outside a transaction.
     pub(crate) queued: AtomicI64,
     /// The number of watched keys.
     pub(crate) watched_keys: AtomicU64,
-    // Counted by its worker.
-    /// Bytes read from its socket.
+    // Counted by the client's worker.
+    /// Bytes read from the client's socket.
     pub(crate) input_bytes: Counter,
-    /// Bytes written to its socket.
+    /// Bytes written to the client's socket.
     pub(crate) sent_bytes: Counter,
-    /// Commands called.
+    /// The number of commands called.
     pub(crate) commands: Counter,
-    /// The numbers of its subscriptions.
+    /// The numbers of the client's subscriptions by kind: channels, patterns, shard channels.
     pub(crate) channels: AtomicU64,
     pub(crate) patterns: AtomicU64,
     pub(crate) shard_channels: AtomicU64,
-    /// The number of live queries.
+    /// The number of watched live queries.
     pub(crate) queries: AtomicU64,
 }
 
-/// The letters that the field `flags` of CLIENT LIST may show: those of Redis and Valkey, including those of links
-/// between servers.
+/// The characters that the field `flags` of CLIENT LIST may contain: those of Redis and Valkey, including those of
+/// links between servers.
 pub(crate) const FLAG_LETTERS: &[u8] = b"AbBcdeEiIkMNOPrRStTuUx";
 
-/// Bytes of output that CLIENT LIST shows as `obl`; `omem` is the rest. In Redis, `obl` is the client's own buffer.
+/// The maximum output bytes that CLIENT LIST reports as `obl`; it reports the rest as `omem`. In Redis, `obl` is the
+/// client's own buffer.
 const OUTPUT_BUFFER_BYTES: u64 = 16 * 1024;
 
-/// Which replies a client wants to see (`CLIENT REPLY`).
+/// The replies that a client receives (`CLIENT REPLY`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplyMode {
-    /// All.
+    /// All replies.
     On,
-    /// None until `ON`.
+    /// No replies until `CLIENT REPLY ON`.
     Off,
-    /// All except the reply to the command after the current one.
+    /// All replies except the one to the command after the current one.
     SkipNext,
-    /// All except the reply to the current command.
+    /// All replies except the one to the current command.
     Skip,
 }
 
@@ -197,7 +200,7 @@ impl ReplyMode {
         matches!(self, ReplyMode::Off | ReplyMode::Skip)
     }
 
-    /// Returns the mode for the command after one that ends in this mode.
+    /// Returns the mode for the next command, when the current one ends in this mode.
     pub(crate) fn next(self) -> ReplyMode {
         match self {
             ReplyMode::SkipNext => ReplyMode::Skip,
@@ -207,33 +210,33 @@ impl ReplyMode {
     }
 }
 
-/// The caller of a connection's commands.
+/// A client as its own worker sees it: the caller of a connection's commands.
 pub(crate) struct Client {
-    /// The part that other connections see.
+    /// The part that other connections may read.
     pub(crate) view: Arc<ClientView>,
     /// The selected database.
     pub(crate) database: usize,
-    /// Whether the client may run commands other than AUTH, HELLO, QUIT and RESET; follows from `identity`.
+    /// Whether the client may run commands other than AUTH, HELLO, QUIT and RESET; derived from `identity`.
     pub(crate) is_authenticated: bool,
-    /// Whether the user may do everything, so that no call needs a check; follows from `identity`.
+    /// Whether the user has all permissions, so that no call needs a check; derived from `identity`.
     pub(crate) is_unrestricted: bool,
-    /// The user, and where it was looked up.
+    /// The user, and the ACL from which it was looked up.
     pub(crate) identity: Identity,
-    /// The replies that the client wants.
+    /// The replies that the client receives.
     pub(crate) reply_mode: ReplyMode,
     /// The calls queued since MULTI.
     pub(crate) transaction: Option<Box<Transaction>>,
-    /// How the client tracks its reads, if it does.
+    /// The client's tracking options; `None` without client-side caching.
     pub(crate) tracking: Option<Arc<Tracking>>,
-    /// The choice of `CLIENT CACHING` for the next call.
+    /// The choice of `CLIENT CACHING` that applies to the next call.
     pub(crate) caching: Option<bool>,
-    /// Subscribed channels and patterns, if any.
+    /// The subscribed channels and patterns, if any.
     pub(crate) subscriptions: Option<Box<Subscriptions>>,
-    /// The keys that its next transaction depends on (WATCH).
+    /// The watched keys, whose changes abort the next transaction (WATCH).
     pub(crate) watched: Option<Box<Watched>>,
-    /// The number of the client's last journal record; 0 if it has changed nothing.
+    /// The number of the client's last journal record; 0 if the client has not changed anything.
     pub(crate) last_record: u64,
-    /// How many replicas must have the client's writes, if it has set a number.
+    /// The number of replicas that must have the client's writes, if the client has set it.
     pub(crate) sync_wish: Option<SyncWish>,
     /// The state of the link if this client is the server's primary.
     pub(crate) primary: Option<Box<FromPrimary>>,
@@ -242,7 +245,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Creates a client in the state of a new connection, which is also that after `RESET`.
+    /// Creates a client in the state of a new connection, which is also the state after `RESET`.
     pub(crate) fn new(view: Arc<ClientView>, identity: Identity) -> Client {
         *view.user.lock() = Arc::clone(identity.user());
         Client {
@@ -269,12 +272,12 @@ impl Client {
         self.transaction.as_ref().map_or(0, |transaction| transaction.memory_bytes())
     }
 
-    /// Returns whether the client is a replica that receives a feed instead of replies.
+    /// Returns whether the client is a replica that receives a replication feed instead of replies.
     pub(crate) fn is_fed(&self) -> bool {
         self.replica.as_ref().is_some_and(|replica| replica.feed.is_some())
     }
 
-    /// Returns the bytes of states of live queries that wait for the client.
+    /// Returns the bytes of live-query states that wait to be sent to the client.
     pub(crate) fn waiting_states_bytes(&self) -> usize {
         self.subscriptions.as_ref().map_or(0, |subscriptions| subscriptions.queries.waiting_bytes())
     }
@@ -292,7 +295,7 @@ impl Client {
     /// Authenticates the connection as user `name` if `password` is right.
     ///
     /// # Errors
-    /// The password is wrong; the connection is unchanged.
+    /// Returns [`WrongPassword`] if the password is wrong; the connection is unchanged.
     pub(crate) fn log_in(&mut self, name: &[u8], password: &[u8]) -> Result<(), WrongPassword> {
         let acl = self.identity.acl;
         let Standing { user, generation, .. } = acl.look_up(name);
@@ -302,7 +305,7 @@ impl Client {
     }
 
     /// Authenticates the connection as the first of these users that is enabled. Passwords are not checked, because the
-    /// client has shown a certificate. Without such a user nothing changes.
+    /// client has presented a certificate. If none of the users is enabled, nothing changes.
     pub(crate) fn log_in_as_one_of(&mut self, names: &[Vec<u8>]) {
         let acl = self.identity.acl;
         for name in names {
@@ -321,13 +324,13 @@ impl Client {
         self.identity = identity;
     }
 
-    /// Returns whether users have changed since the connection's user was looked up.
+    /// Returns whether the users have changed since the connection's user was looked up.
     #[inline]
     pub(crate) fn is_user_stale(&self) -> bool {
         self.identity.generation != self.identity.acl.generation()
     }
 
-    /// Looks the connection's user up again; returns false when the user no longer exists.
+    /// Looks up the connection's user again; returns false if the user no longer exists.
     #[cold]
     pub(crate) fn refresh_user(&mut self) -> bool {
         // The connection to a primary has no user.
@@ -345,7 +348,7 @@ impl Client {
     }
 }
 
-/// No user has this name and password, or the user is disabled.
+/// The error of a login: no user has this name and password, or the user is disabled.
 pub(crate) struct WrongPassword;
 
 /// All connected clients by id. Ids are never reused.
@@ -357,11 +360,11 @@ pub(crate) struct Clients {
     pub(crate) ending: Arc<EndingClients>,
 }
 
-/// The limit of connections is reached.
+/// The error of a new connection when the number of clients has reached its limit.
 pub(crate) struct TooManyClients;
 
 impl Clients {
-    /// Adds a client, which `make` builds from its id, unless there are `max` already.
+    /// Adds a client, which `make` builds from the new id, unless there are already `max` clients.
     pub(crate) fn enter(
         &self,
         max: usize,
@@ -377,7 +380,7 @@ impl Clients {
         Ok(view)
     }
 
-    /// Removes a client whose connection is closed. Returns whether it was to be closed immediately.
+    /// Removes a client whose connection is closed. Returns whether the connection was to be closed immediately.
     pub(crate) fn leave(&self, view: &ClientView) -> bool {
         self.by_id.lock().remove(&view.id);
         self.ending.leave(view.id, &view.end_reason)
@@ -408,13 +411,13 @@ impl Clients {
 }
 
 impl ClientView {
-    /// Returns the client's name in the log: `client 7 at 127.0.0.1:40000`.
+    /// Returns the client's name for the log: `client 7 at 127.0.0.1:40000`.
     pub(crate) fn log_name(&self) -> String {
         format!("client {} at {}", self.id, self.peer.remote())
     }
 
-    /// Decides that the connection is closed: no waiting call of it is served any more, and no message counts it as a
-    /// receiver. Returns false if that was decided before for an equally strong reason.
+    /// Decides that the connection is closed: from now on, its waiting calls are not served and it does not count as a
+    /// receiver of messages. Returns false if this was already decided for an equally strong reason.
     pub(crate) fn begin_ending(&self, reason: EndReason) -> bool {
         let is_new = self.ending.enter(self.id, &self.end_reason, reason);
         if is_new {
@@ -428,7 +431,7 @@ impl ClientView {
         EndReason::from_number(self.end_reason.load(Ordering::SeqCst))
     }
 
-    /// Returns whether its worker closes the connection without sending pending replies.
+    /// Returns whether the client's worker closes the connection without sending pending replies.
     pub(crate) fn is_cut(&self) -> bool {
         self.end_reason().is_some_and(EndReason::is_immediate)
     }
@@ -468,14 +471,14 @@ impl ClientView {
         u16::try_from(number).ok()
     }
 
-    /// Appends the line of `CLIENT LIST` and `CLIENT INFO`, without the line end. `command` names the last command;
-    /// `running_bytes` is the size of the running request if the client asks about itself.
+    /// Appends the client's line of `CLIENT LIST` and `CLIENT INFO`, without the line end. `command` names the last
+    /// command; `running_bytes` is the size of the running request if the client asks about itself.
     pub(crate) fn describe(&self, now_ms: i64, command: &str, running_bytes: u64, line: &mut Vec<u8>) {
         let names = self.names.lock().clone();
         self.describe_as(&names, now_ms, command, running_bytes, line);
     }
 
-    /// Appends the same line for a log, with long names truncated.
+    /// Appends the line of [`ClientView::describe`] for a log, with long names truncated.
     pub(crate) fn describe_for_log(&self, now_ms: i64, command: &str, line: &mut Vec<u8>) {
         let names = {
             let names = self.names.lock();
@@ -534,7 +537,7 @@ impl ClientView {
         line.extend_from_slice(after.as_bytes());
     }
 
-    /// Returns the letters of the field `flags`, all of them from [`FLAG_LETTERS`].
+    /// Returns the characters of the field `flags`, all of them from [`FLAG_LETTERS`].
     pub(crate) fn flags(&self) -> String {
         let tracking = self.tracking.lock().clone();
         let tracks = |is: fn(&Tracking) -> bool| tracking.as_deref().is_some_and(is);

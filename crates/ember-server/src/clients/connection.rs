@@ -1,7 +1,7 @@
 //! A connection: its socket, requests read and not yet run, replies written and not yet sent.
 //!
-//! An idle connection holds no buffers: a worker reads into a buffer of its own and writes replies into another, and
-//! only the rest (part of a command, replies that the socket does not accept) moves into the connection.
+//! An idle connection holds no buffers: a worker reads into its own buffer and writes replies into another one. Only
+//! leftovers (a partial command, replies that the socket does not accept yet) are moved into the connection.
 
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
@@ -22,59 +22,64 @@ use crate::journal::JournalHub;
 use crate::system::driver::Readiness;
 use crate::tls::{Received, TlsStream};
 
-/// Bytes per read: one connection's share of a turn.
+/// The maximum bytes per read; a connection is read at most once per turn.
 const READ_BYTES: usize = 64 * 1024;
 
-/// The same for the primary's connection, and the number of its commands run at once: enough to occupy all workers.
+/// The maximum bytes per read from the primary, and the number of its commands run at once: enough to occupy all
+/// workers.
 const PRIMARY_READ_BYTES: usize = 256 * 1024;
 const PRIMARY_COMMANDS_MAX: usize = 4096;
 
-/// The longest partial command that is copied in front of the bytes read next; longer ones grow in place.
+/// The maximum size in bytes of a partial command that is copied in front of the bytes read next; longer ones grow in
+/// place.
 const COPIED_MAX_BYTES: usize = READ_BYTES / 2;
 
-/// The bytes of replies, written since the socket last accepted all of them, above which no further commands run: the
-/// client reads too slowly. Sent bytes count too, because the buffer frees them only when all are sent.
+/// The bytes of replies above which no further commands of the connection run, because the client reads too slowly.
+/// They include all bytes written since the socket last accepted everything, because the buffer frees sent bytes only
+/// when all are sent.
 pub(crate) const OUTPUT_HIGH_BYTES: usize = 1024 * 1024;
 
-/// Requests received while replies wait. A client may send a whole pipeline before it reads the first reply; if the
-/// server received none of it, both sides would wait for each other.
+/// The maximum bytes of requests received while replies wait to be sent. A client may send a whole pipeline before it
+/// reads the first reply; if the server received none of it, both sides would wait for each other.
 const ABSORBED_MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// The limit on replies instead of [`OUTPUT_HIGH_BYTES`] when no more requests can be received. Most replies are
-/// shorter than their requests, so a client that sends even more can finish if its commands continue to run.
+/// The limit in bytes on unsent replies, instead of [`OUTPUT_HIGH_BYTES`], when no more requests can be received. Most
+/// replies are shorter than their requests, so a client that sends even more can finish if its commands continue to
+/// run.
 const OUTPUT_FULL_BYTES: usize = 16 * 1024 * 1024;
 
-/// Bytes of requests discarded before the server closes a connection. If bytes are unread at the close, the kernel
-/// resets the connection, and the peer may lose the last replies.
+/// The maximum bytes of requests discarded before the server closes a connection. If bytes are unread at the close, the
+/// kernel resets the connection, and the peer may lose the last replies.
 const DISCARDED_MAX_BYTES: usize = 1024 * 1024;
 
-/// Returns the bytes of requests received while replies wait, for a client whose query buffer is limited to `limit`.
+/// Returns the maximum bytes of requests received while replies wait, for a client whose query buffer is limited to
+/// `limit` bytes.
 pub(crate) fn absorbed_max(limit: u64) -> usize {
-    // One more full read must not exceed the limit.
+    // One more full read must not exceed `limit`.
     usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(READ_BYTES).min(ABSORBED_MAX_BYTES)
 }
 
-/// Pieces passed to one write call.
+/// The maximum number of buffers passed to one vectored write.
 const WRITE_SLICES_MAX: usize = 64;
 
-/// Bytes that one call of [`Connection::flush`] sends at most: the worker's other connections wait while the system
+/// The maximum bytes sent by one call of [`Connection::flush`]: the worker's other connections wait while the kernel
 /// copies them.
 const FLUSHED_MAX_BYTES: usize = 1024 * 1024;
 
 /// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fill {
-    /// This many bytes.
+    /// This number of bytes was read.
     Bytes(usize),
-    /// No bytes at present.
+    /// No bytes are available at present.
     Nothing,
-    /// The peer has stopped sending; it may still read.
+    /// The peer has stopped sending; it may still receive.
     End,
     /// The connection broke.
     Broken,
 }
 
-/// The limits of requests, for authenticated and for other clients.
+/// The limits on requests of authenticated clients, of other clients, and of the primary.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestLimits {
     authenticated: Limits,
@@ -102,80 +107,83 @@ impl RequestLimits {
     }
 }
 
-/// A batch that was interrupted.
+/// The remainder of a batch that was interrupted.
 pub(crate) struct Parked {
-    /// The commands; their bytes are in the connection's input.
+    /// The whole batch; the bytes of its commands are in the connection's input.
     pub(crate) batch: Batch,
     /// The first command that has not run.
     pub(crate) next: usize,
-    /// Whether the batch waits for `CLIENT PAUSE` (otherwise for answers of other workers, or for cold values).
+    /// Whether the batch waits for `CLIENT PAUSE` to end; otherwise it waits for answers of other workers, or for cold
+    /// values.
     pub(crate) is_paused: bool,
 }
 
-/// A connection.
+/// A connection of a client, served by one worker.
 pub(crate) struct Connection {
     socket: OwnedFd,
-    /// The encryption, if any.
+    /// The TLS session, if the connection is encrypted.
     tls: Option<Box<TlsStream>>,
     pub(crate) client: Client,
     pub(crate) parser: Parser,
-    /// Bytes read and not yet processed, after those that the parser has consumed: a partial command, or whole commands
-    /// while the connection waits. Nearly always empty.
+    /// Bytes read and not yet processed, preceded by the bytes that the parser has consumed: a partial command, or
+    /// whole commands while the connection waits. Nearly always empty.
     pub(crate) input: Vec<u8>,
     /// Unsent replies; nearly always empty.
     pub(crate) output: Reply,
-    /// Bytes of `output` that are sent.
+    /// The number of bytes of `output` that are already sent.
     sent: usize,
     pub(crate) parked: Option<Box<Parked>>,
     /// Replies expected from other workers.
     pub(crate) awaiting: Option<Box<Assembly>>,
-    /// The blocked call.
+    /// The blocked call, if any.
     pub(crate) blocked: Option<Box<Blocked>>,
-    /// The number of the last record that `output` acknowledges; 0 if sending need not wait for one.
+    /// The number of the last journal record whose changes `output` acknowledges; 0 if `output` can be sent without
+    /// waiting for a record.
     pub(crate) acknowledges: u64,
-    /// Whether `output` is held until that record is released.
+    /// Whether `output` is held until the record `acknowledges` is released.
     pub(crate) is_held: bool,
-    /// The start of holding, as Unix time in ms.
+    /// The time since which `output` is held, as Unix time in ms.
     pub(crate) held_since_ms: i64,
     /// Whether the socket may have bytes to read.
     pub(crate) readable: bool,
-    /// The peer has stopped sending: only an empty read is the last one.
+    /// Whether the peer has stopped sending: reads continue until one returns no bytes.
     pub(crate) read_closed: bool,
-    /// Whether everything that the peer has sent was read.
+    /// Whether everything that the peer has sent has been read.
     pub(crate) has_ended: bool,
-    /// The system's error when the connection broke.
+    /// The system's error that broke the connection.
     pub(crate) failure: Option<io::Error>,
-    /// Whether the socket may accept more.
+    /// Whether the socket may accept more bytes.
     writable: bool,
     /// Whether `input` may hold whole commands that are not parsed yet.
     pub(crate) has_unparsed: bool,
     /// Whether no more commands run and the connection closes when its output is sent.
     closing: bool,
-    /// Whether it closes after the reply to its waiter, which was served before the end was decided.
+    /// Whether the connection closes only after the reply to its waiter, which was served before the closing was
+    /// decided.
     pub(crate) has_last_reply: bool,
-    /// Whether the peer speaks TLS on a connection without TLS.
+    /// Whether the peer speaks TLS although the connection is not encrypted.
     is_tls_by_mistake: bool,
-    /// Whether it is in the worker's list of connections to serve in this turn.
+    /// Whether the connection is in the worker's list of connections to serve in this turn.
     pub(crate) is_listed: bool,
-    /// The most bytes that were unsent when output was last sent: replies above a limit end the connection, however
-    /// fast the socket accepts them.
+    /// The maximum of unsent bytes when output was last sent: replies above a limit close the connection, however fast
+    /// the socket accepts them.
     unsent_peak: usize,
     /// Bytes of pushes written since the socket last accepted all output.
     pushed: usize,
-    /// How long the output, and the pushes in it, have been above their soft limits.
+    /// The times for which the output, and the pushes in it, have been above their soft limits.
     output_excess: Excess,
     pushed_excess: Excess,
 }
 
-/// How long a size has been above its soft limit.
+/// The time for which a size has been above its soft limit.
 #[derive(Debug, Default)]
 struct Excess {
-    /// The start as Unix time in ms; 0 while the size is within its limit.
+    /// The time since which the size is above its limit, as Unix time in ms; 0 while it is not.
     since_ms: i64,
 }
 
 impl Excess {
-    /// Returns whether `bytes` exceeds the limit now.
+    /// Returns whether `bytes` exceeds the hard limit, or has exceeded the soft limit for too long.
     fn is_too_much(&mut self, bytes: u64, limit: &OutputBufferLimit, now_ms: i64) -> bool {
         if limit.soft_bytes == 0 || bytes <= limit.soft_bytes {
             self.since_ms = 0;
@@ -189,7 +197,7 @@ impl Excess {
 }
 
 impl Connection {
-    /// Creates a connection that has read and sent nothing.
+    /// Creates a connection that has neither read nor sent any bytes.
     pub(crate) fn new(
         socket: OwnedFd,
         tls: Option<Box<TlsStream>>,
@@ -227,7 +235,7 @@ impl Connection {
         }
     }
 
-    /// Returns whether commands may run: the connection waits for nothing.
+    /// Returns whether commands may run, that is, the connection neither waits nor closes.
     pub(crate) fn may_run(&self) -> bool {
         self.awaiting.is_none()
             && self.blocked.is_none()
@@ -236,7 +244,7 @@ impl Connection {
             && !self.closing
     }
 
-    /// Returns whether too many replies are unsent for further commands to run.
+    /// Returns whether too many bytes of replies are unsent for further commands to run.
     pub(crate) fn is_output_high(&self, absorbed_max: usize) -> bool {
         let high = if self.query_bytes() < absorbed_max { OUTPUT_HIGH_BYTES } else { OUTPUT_FULL_BYTES };
         self.output.len_bytes() > high
@@ -254,20 +262,21 @@ impl Connection {
         self.closing
     }
 
-    /// Stops running commands and closes the connection when its output is sent. From now on the client receives
-    /// nothing it waits for.
+    /// Stops running commands, and closes the connection once its output is sent. From now on, the client's waiting
+    /// calls are not served.
     pub(crate) fn begin_closing(&mut self) {
         self.closing = true;
         self.client.view.begin_ending(EndReason::AfterReplies);
     }
 
-    /// Returns whether the connection is closing and its waiter is being or was served: the reply is still to come.
+    /// Returns whether the connection is closing and its blocked call is being or was served, so that one more reply
+    /// follows.
     pub(crate) fn awaits_last_reply(&self) -> bool {
         let is_served = |blocked: &Blocked| !blocked.is_under_way && !blocked.waiter.is_cancelled();
         self.closing && self.blocked.as_deref().is_some_and(is_served)
     }
 
-    /// Returns why the connection is closed, as far as it knows.
+    /// Returns why the connection is closed, as far as this side knows.
     pub(crate) fn why_it_ends(&self) -> String {
         let by_peer = || {
             if self.has_ended {
@@ -287,13 +296,13 @@ impl Connection {
         }
     }
 
-    /// Lets the system combine output into fewer and larger packets.
+    /// Lets the kernel combine output into fewer and larger packets.
     pub(crate) fn gather_packets(&self) {
-        // As in Redis, an error does not matter. Unix sockets do not have this option.
+        // As in Redis, an error is ignored. Unix sockets do not have this option.
         let _ = SockRef::from(&self.socket).set_tcp_nodelay(false);
     }
 
-    /// Returns the bytes of unsent replies; all encrypted ones together count as one byte.
+    /// Returns the number of bytes of unsent replies; all encrypted bytes together count as one.
     pub(crate) fn unsent_bytes(&self) -> usize {
         let encrypted = self.tls.as_ref().is_some_and(|tls| tls.has_unsent());
         self.output.len_bytes() - self.sent + usize::from(encrypted)
@@ -304,7 +313,7 @@ impl Connection {
         self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
     }
 
-    /// Returns why the TLS handshake failed, if that is why the connection ends.
+    /// Returns why the TLS handshake failed, if that closes the connection.
     pub(crate) fn handshake_failure(&self) -> Option<&str> {
         if self.is_tls_by_mistake {
             return Some("the client uses TLS, but this port does not: connect to the port of `tls-port`");
@@ -317,7 +326,7 @@ impl Connection {
         self.socket.try_clone()
     }
 
-    /// Ends the TLS session, as the last step before the connection is closed.
+    /// Sends the TLS alert `close_notify`, as the last step before the connection is closed.
     pub(crate) fn send_close_notify(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.send_close_notify(&self.socket);
@@ -331,9 +340,9 @@ impl Connection {
         self.writable |= readiness.writable;
     }
 
-    /// Reads once: into the large argument that is being received, or into `scratch`, which is emptied first. From
-    /// there the bytes are appended to a long `input`; a short `input` moves in front of them instead. Encrypted bytes
-    /// are read into `wire` before.
+    /// Reads once from the socket. The bytes go into the large argument that is being received, or into `scratch`,
+    /// which is cleared first: a short `input` is moved in front of them, and to a long `input` they are appended.
+    /// Encrypted bytes are first read into `wire`.
     pub(crate) fn fill(&mut self, scratch: &mut Vec<u8>, wire: &mut Vec<u8>) -> Fill {
         let consumed = self.parser.consumed();
         let is_short = self.parked.is_none() && self.input.len() - consumed <= COPIED_MAX_BYTES;
@@ -354,7 +363,7 @@ impl Connection {
         } else {
             scratch.clear();
             if scratch.capacity() > 2 * read_bytes {
-                // The last read was of the primary's stream.
+                // The last read was from the primary.
                 *scratch = Vec::new();
             }
             scratch.reserve_exact(read_bytes);
@@ -374,8 +383,8 @@ impl Connection {
                 Fill::Nothing
             }
             Received::Bytes(count, is_more) => {
-                // A short read has emptied the socket: more bytes cause a new event. The end may not: its event may
-                // have come together with that of the bytes.
+                // A short read has emptied the socket, and new bytes cause a new event. The end of the stream may not
+                // cause one, because its event may have arrived together with that of the bytes.
                 self.readable = is_more || self.read_closed;
                 if is_short && !is_large {
                     self.parser.discard(consumed);
@@ -396,22 +405,21 @@ impl Connection {
         }
     }
 
-    /// Takes what [`Connection::fill`] left in `input` or else in `scratch`, to be parsed; the flag is true for
-    /// `input`.
+    /// Takes the bytes to be parsed: `input`, or `scratch` if `input` is empty. The flag is true for `input`.
     pub(crate) fn take_input(&mut self, scratch: &mut Vec<u8>) -> (Vec<u8>, bool) {
         let is_own = !self.input.is_empty();
         self.has_unparsed = false;
         (std::mem::take(if is_own { &mut self.input } else { scratch }), is_own)
     }
 
-    /// Returns the buffer from [`Connection::take_input`], and keeps the part that is still needed. O(bytes kept), or,
-    /// for the connection's own buffer, amortised O(bytes consumed).
+    /// Returns the buffer from [`Connection::take_input`], and retains the bytes that are still needed. O(bytes
+    /// retained), or, for the connection's own buffer, amortised O(bytes consumed).
     pub(crate) fn put_input_back(&mut self, mut input: Vec<u8>, is_own: bool, scratch: &mut Vec<u8>) {
-        // The commands of a parked batch are offsets in the input, so nothing may move.
+        // The commands of a parked batch are offsets into the input, so its bytes must not be moved.
         let consumed = if self.parked.is_some() { 0 } else { self.parser.consumed() };
         if !is_own {
             self.parser.discard(consumed);
-            // The capacity of a short partial command is reused for the next.
+            // The capacity for a short partial command is reused for the next one.
             self.input.extend_from_slice(&input[consumed..]);
             *scratch = input;
         } else {
@@ -427,7 +435,7 @@ impl Connection {
         self.has_unparsed &= !self.input.is_empty();
     }
 
-    /// Parses the next commands of `input` into the empty `batch`; their arguments are offsets in `input`.
+    /// Parses the next commands of `input` into the empty `batch`; their arguments are offsets into `input`.
     pub(crate) fn next_batch(
         &mut self,
         input: &mut Vec<u8>,
@@ -441,13 +449,13 @@ impl Connection {
         status
     }
 
-    /// Returns whether another batch may follow one that has run and was parsed with this status. A parse error is
-    /// answered after everything before it.
+    /// Returns whether another batch may follow one that has run and whose parsing returned `status`. A parse error is
+    /// answered after all commands before it.
     pub(crate) fn has_next_batch(&mut self, status: ParseStatus) -> bool {
         match status {
             _ if self.parked.is_some() || self.closing => false,
             ParseStatus::NeedMore | ParseStatus::NeedLarge => false,
-            // Later; the parser repeats an error.
+            // The error is reported later: the parser returns it again.
             _ if self.awaiting.is_some() || self.blocked.is_some() => {
                 self.has_unparsed = true;
                 false
@@ -477,13 +485,14 @@ impl Connection {
         None
     }
 
-    /// Returns whether requests may be received without running any, while replies wait for the socket. Not while other
-    /// workers run commands: that ends soon, whatever the client does, and the socket keeps the bytes until then.
+    /// Returns whether requests may be received without running them, while replies wait for the socket. While other
+    /// workers run commands of the connection, it returns false: they finish soon, whatever the client does, and the
+    /// kernel buffers the bytes until then.
     pub(crate) fn may_absorb(&self, absorbed_max: usize) -> bool {
         !self.closing && self.awaiting.is_none() && self.query_bytes() < absorbed_max
     }
 
-    /// Discards what the peer has sent after the last command that is answered, before the connection is closed.
+    /// Discards what the peer has sent after the last answered command, before the connection is closed.
     pub(crate) fn discard_unread(&mut self, scratch: &mut Vec<u8>) {
         let mut discarded = 0;
         while self.readable && discarded < DISCARDED_MAX_BYTES {
@@ -506,7 +515,7 @@ impl Connection {
         self.input.len() - self.parser.consumed() + self.parser.retained_bytes() + held
     }
 
-    /// Records that the replies acknowledge the changes of records up to this number; 0 is none.
+    /// Records that the replies acknowledge the changes of journal records up to this number; 0 is none.
     #[inline]
     pub(crate) fn advance_record(&mut self, record: u64) {
         self.client.last_record = self.client.last_record.max(record);
@@ -526,30 +535,31 @@ impl Connection {
         self.acknowledges == 0
     }
 
-    /// Returns the bytes of the state that the client's calls have created, and of the blocked call.
+    /// Returns the bytes of the state that the client's calls have created, including the blocked call and the parked
+    /// batch.
     pub(crate) fn kept_bytes(&self) -> usize {
         let parked =
             self.parked.as_ref().map_or(0, |parked| parked.batch.wire_bytes_max(self.parser.consumed()));
         self.client.kept_bytes() + self.blocked.as_ref().map_or(0, |blocked| blocked.bytes) + parked
     }
 
-    /// Returns the memory of the replies in bytes, including sent ones until the last is sent.
+    /// Returns the memory of the replies in bytes; it includes sent replies until all are sent.
     pub(crate) fn output_bytes(&self) -> usize {
         if self.unsent_bytes() == 0 { 0 } else { self.output.len_bytes() }
     }
 
-    /// Writes a push.
+    /// Writes a push to the output.
     pub(crate) fn push(&mut self, push: &Push, pattern: Option<&[u8]>) {
         let before = self.output.len_bytes();
         push.write(pattern, self.client.subscriptions.is_some(), &mut self.output);
         self.pushed += self.output.len_bytes() - before;
     }
 
-    /// Returns whether the unsent output exceeds its limits. The limit of a subscriber applies to all of it. For
-    /// clients that receive pushes for another reason the same limit applies to the pushes alone, because the limit of
-    /// replies is that of `normal`.
+    /// Returns whether the unsent output exceeds its limits. For subscribers, the limit applies to all output. For
+    /// other clients that receive pushes, it applies to the pushes alone, because replies are subject to the limit of
+    /// the class `normal`.
     pub(crate) fn has_too_much_output(&mut self, limits: &OutputBufferLimits, now_ms: i64) -> bool {
-        // The output for a replica is limited where it is read from the stream.
+        // The output for a replica is limited when it is read from the replication stream.
         if self.client.is_fed() {
             return false;
         }
@@ -563,23 +573,23 @@ impl Connection {
             || self.pushed_excess.is_too_much(pushed, &limits.pubsub, now_ms)
     }
 
-    /// Discards output that is completely sent.
+    /// Discards the output once all of it is sent.
     fn forget_sent(&mut self) {
         self.output.clear();
         self.sent = 0;
         self.pushed = 0;
     }
 
-    /// Returns whether [`Connection::flush`] would send more: the socket accepts it, and sending is allowed.
+    /// Returns whether [`Connection::flush`] would send more: the socket accepts bytes, and the output may be sent.
     pub(crate) fn has_to_flush(&self) -> bool {
         self.writable && self.unsent_bytes() > 0 && self.acknowledges == 0 && !self.is_handshaking()
     }
 
-    /// Sends what the socket accepts, within limits; returns the bytes sent and the number of write calls. Call it only
-    /// after [`Connection::may_send`] was true.
+    /// Sends as much output as the socket accepts, within limits; returns the number of bytes sent and of write calls.
+    /// The caller has checked [`Connection::may_send`].
     ///
     /// # Errors
-    /// The system's error when the connection is broken.
+    /// Returns the system's error if the connection is broken.
     pub(crate) fn flush(&mut self) -> io::Result<(usize, usize)> {
         debug_assert!(self.acknowledges == 0, "the caller asks whether it may be sent");
         self.unsent_peak = self.unsent_peak.max(self.output.len_bytes() - self.sent);
@@ -607,7 +617,7 @@ impl Connection {
                 Ok(written) => {
                     self.sent += written;
                     bytes += written;
-                    // A short write has filled the socket: free space is a new event.
+                    // A short write has filled the socket: the system reports an event when space is free.
                     self.writable = written == offered;
                 }
                 Err(Errno::AGAIN) => self.writable = false,
@@ -621,7 +631,7 @@ impl Connection {
         Ok((bytes, calls))
     }
 
-    /// Does the same as [`Connection::flush`] for an encrypted connection.
+    /// Does what [`Connection::flush`] does, for an encrypted connection.
     fn flush_encrypted(&mut self) -> io::Result<(usize, usize)> {
         let (mut bytes, mut calls) = (0, 0);
         let Some(tls) = &mut self.tls else { return Ok((0, 0)) };
@@ -662,7 +672,7 @@ fn receive_plain(socket: &OwnedFd, buffer: &mut Vec<u8>) -> Received {
     }
 }
 
-/// Reads once into the spare capacity of `buffer`; returns the bytes read and the bytes requested.
+/// Reads once into the spare capacity of `buffer`; returns the number of bytes read and of bytes requested.
 fn read_spare(socket: &OwnedFd, buffer: &mut Vec<u8>) -> (Result<usize, Errno>, usize) {
     let asked = buffer.capacity() - buffer.len();
     (rustix::io::read(socket, spare_capacity(buffer)), asked)

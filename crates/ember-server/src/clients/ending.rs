@@ -1,36 +1,38 @@
 //! Clients that are being disconnected: their workers have not closed the connections yet.
 //!
 //! ```text
-//! decided, on any worker ─ the client's view is marked ─ its waiter is ended, and it is entered here
-//!                        ─ from now on nothing serves it, PUBLISH does not count it, its commands do not run
-//! its worker learns of it ─ a pending reply to its waiter is delivered ─ the connection is closed
+//! decided, on any worker ─ the client's view is marked ─ its wait is ended, and it is listed here
+//!                        ─ from now on it is not served, PUBLISH does not count it, its commands do not run
+//! its worker is notified ─ a pending reply to its blocked call is delivered ─ the connection is closed
 //! ```
 //!
-//! Every decision follows this path, so a client that is being disconnected never takes another element.
+//! Every decision follows this path, so a client that is being disconnected never removes another element from a key.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use parking_lot::{RwLock, RwLockReadGuard};
 
-/// Why the server closes a client's connection.
+/// The reason for which the server closes a client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum EndReason {
-    /// Closed when its replies are sent: `QUIT`, a request that cannot be parsed, a transaction that kills its caller.
+    /// The connection is closed once its replies are sent: `QUIT`, a request that cannot be parsed, a transaction that
+    /// kills its caller.
     AfterReplies = 1,
-    /// Closed by another client, by a change of users, or by a change of the server's role.
+    /// Another client, a change of users, or a change of the server's role has killed the connection.
     Killed,
-    /// All clients together use too much memory.
+    /// The client was evicted because all clients together use too much memory.
     Evicted,
-    /// A push was dropped because too many are queued for its worker.
+    /// A push to the client was dropped because too many are queued for its worker.
     PushDropped,
-    /// It exceeded a limit, its peer has stopped sending, the server stops, or it is closed already.
+    /// The client exceeded a limit, its peer has stopped sending, the server shuts down, or the connection is already
+    /// closed.
     Over,
 }
 
 impl EndReason {
-    /// Returns the reason with this number; `None` for 0.
+    /// Returns the reason that has this number; `None` for 0.
     pub(crate) fn from_number(number: u8) -> Option<EndReason> {
         use EndReason::{AfterReplies, Evicted, Killed, Over, PushDropped};
         [AfterReplies, Killed, Evicted, PushDropped, Over].into_iter().find(|&reason| reason as u8 == number)
@@ -50,8 +52,8 @@ pub(crate) struct EndingClients {
 }
 
 impl EndingClients {
-    /// Enters a client with this reason, unless it is entered or closed for an equally strong one; `state` holds the
-    /// number of its reason. Returns whether it was entered.
+    /// Enters a client with this reason, unless it was already entered or closed for an equally strong one; `state`
+    /// holds the number of the client's reason. Returns whether the client was entered.
     pub(crate) fn enter(&self, id: u64, state: &AtomicU8, reason: EndReason) -> bool {
         let mut by_id = self.by_id.write();
         let outranks = |before: u8| {
@@ -63,16 +65,17 @@ impl EndingClients {
             return false;
         }
         by_id.insert(id, reason);
-        // SeqCst, here and in `get`: a command that is sent after the reply to the decision sees it on any worker.
+        // SeqCst, here and in `get`: a command that is sent after the reply to the deciding command finds the client
+        // entered, on any worker.
         self.count.store(by_id.len(), Ordering::SeqCst);
         true
     }
 
-    /// Removes a client whose connection is closed, if it is entered; it is never entered again. Returns whether its
-    /// connection was to be closed immediately.
+    /// Removes a client whose connection is closed, if it was entered; the client is never entered again. Returns
+    /// whether the connection was to be closed immediately.
     pub(crate) fn leave(&self, id: u64, state: &AtomicU8) -> bool {
         let over = EndReason::Over as u8;
-        // The usual case: the peer has closed the connection. A thread that enters the client meanwhile changes the
+        // The usual case: the peer has closed the connection. A thread that enters the client concurrently changes the
         // state first.
         if state.compare_exchange(0, over, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
             return false;
@@ -84,14 +87,14 @@ impl EndingClients {
         removed.is_some_and(EndReason::is_immediate)
     }
 
-    /// Returns the clients by id, if there are any. One load while there are none.
+    /// Returns the entered clients by id; `None` if there are none, which costs one load.
     #[inline]
     pub(crate) fn get(&self) -> Option<RwLockReadGuard<'_, HashMap<u64, EndReason>>> {
         (self.count.load(Ordering::SeqCst) != 0).then(|| self.by_id.read())
     }
 
-    /// Calls `act` with whether any client's connection is to be closed immediately; no client enters or leaves
-    /// meanwhile.
+    /// Calls `act` with whether any client's connection is to be closed immediately; during the call, no client is
+    /// entered or removed.
     pub(crate) fn with_any_immediate(&self, act: impl FnOnce(bool)) {
         let by_id = self.by_id.write();
         act(by_id.values().any(|reason| reason.is_immediate()));

@@ -1,4 +1,4 @@
-//! Listening sockets, TCP and unix, and the setup of accepted sockets.
+//! Listening sockets (TCP and Unix), and the setup of accepted sockets.
 
 use std::io;
 use std::net::{Shutdown, SocketAddr};
@@ -15,12 +15,12 @@ use socket2::{Domain, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 use crate::clients::client::Peer;
 use crate::clients::listening;
 
-/// Sent to a client from another machine in protected mode.
+/// The error sent to a client on another machine in protected mode.
 pub(crate) const PROTECTED: &str = "-DENIED ember is running in protected mode because no password is set and it \
     listens beyond the loopback interface. Connect from this machine, or set a password (requirepass), or, if the \
     network can be trusted, set 'protected-mode no'.\r\n";
 
-/// Sent to a client beyond `maxclients`.
+/// The error sent to a client that exceeds `maxclients`.
 pub(crate) const TOO_MANY: &str = "-ERR max number of clients reached\r\n";
 
 /// The number of unanswered keep-alive probes after which a peer counts as disconnected, as in Redis.
@@ -28,15 +28,15 @@ const KEEPALIVE_PROBES: u32 = 3;
 
 /// The result of accepting.
 pub(crate) enum Accepted {
-    /// A connection.
+    /// A new connection.
     Connection(Incoming),
-    /// No client waits.
+    /// No connection waits to be accepted.
     Nothing,
-    /// An error after which clients may still be waiting: there may be no free descriptor for them.
+    /// Accepting failed, for example for lack of a free descriptor; connections may still be waiting.
     Failed,
 }
 
-/// A connection that no worker serves yet.
+/// An accepted connection that no worker serves yet.
 pub(crate) struct Incoming {
     pub(crate) socket: OwnedFd,
     pub(crate) peer: Peer,
@@ -44,7 +44,7 @@ pub(crate) struct Incoming {
     pub(crate) is_tls: bool,
 }
 
-/// An address for TCP connections, and their kind.
+/// An address on which the server accepts TCP connections, and whether they use TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     pub(super) socket: SocketAddr,
@@ -61,9 +61,9 @@ impl Address {
 /// A socket that accepts connections.
 pub(crate) struct Listener {
     socket: Socket,
-    /// The TCP address.
+    /// The TCP address; `None` for a Unix socket.
     address: Option<Address>,
-    /// The path of a unix socket, which is removed with the listener.
+    /// The path of a Unix socket, which is removed when the listener is dropped.
     path: Option<PathBuf>,
 }
 
@@ -71,7 +71,7 @@ impl Listener {
     /// Listens on all configured addresses.
     ///
     /// # Errors
-    /// One line that names the address and the problem.
+    /// Returns one line that names the address and the problem.
     pub(crate) fn open_all(config: &Config) -> Result<Vec<Arc<Listener>>, String> {
         let mut listeners = listening::open(&Listener::addresses(config)?, config)?;
         if !config.unixsocket.is_empty() {
@@ -86,10 +86,10 @@ impl Listener {
         Ok(listeners)
     }
 
-    /// Returns the configured TCP addresses, each with its configured text. Resolves names, which may take long.
+    /// Returns the configured TCP addresses, each with its configured text. Resolving host names may take long.
     ///
     /// # Errors
-    /// One line that says which name cannot be resolved.
+    /// Returns one line that says which name cannot be resolved.
     pub(super) fn addresses(config: &Config) -> Result<Vec<(Address, BindAddress)>, String> {
         let mut addresses: Vec<(Address, BindAddress)> = Vec::new();
         for (port, is_tls) in [(config.port, false), (config.tls_port, true)] {
@@ -112,7 +112,7 @@ impl Listener {
     /// Listens on one address.
     ///
     /// # Errors
-    /// The system's error.
+    /// Returns the system's error.
     pub(super) fn open(address: Address, config: &Config) -> io::Result<Listener> {
         let socket = Socket::new(Domain::for_address(address.socket), Type::STREAM, None)?;
         socket.set_reuse_address(true)?;
@@ -123,7 +123,7 @@ impl Listener {
         Listener::listen(socket, config, Some(address), None)
     }
 
-    /// Returns the TCP address.
+    /// Returns the TCP address; `None` for a Unix socket.
     pub(super) fn address(&self) -> Option<Address> {
         self.address
     }
@@ -136,12 +136,12 @@ impl Listener {
         }
     }
 
-    /// Returns whether other machines can reach the listener, judged by its address.
+    /// Returns whether other machines can reach the listener, according to its address.
     pub(crate) fn is_open_to_others(&self) -> bool {
         self.address.is_some_and(Address::is_open_to_others)
     }
 
-    /// Returns whether this is a unix socket.
+    /// Returns whether this is a Unix socket.
     pub(crate) fn is_unix(&self) -> bool {
         self.address.is_none()
     }
@@ -151,24 +151,25 @@ impl Listener {
         self.address.is_some_and(|address| address.is_tls)
     }
 
-    /// Stops accepting; the address becomes free for other sockets.
+    /// Stops accepting connections; other sockets can then be bound to the address.
     pub(super) fn suspend(&self) {
         if let Err(error) = self.socket.shutdown(Shutdown::Both) {
             tracing::debug!("a listening socket cannot be shut down: {error}");
         }
     }
 
-    /// Accepts again.
+    /// Accepts connections again.
     ///
     /// # Errors
-    /// The system's error: the address may be in use.
+    /// Returns the system's error, for example if the address is in use.
     pub(super) fn resume(&self, config: &Config) -> io::Result<()> {
         self.socket.listen(backlog(config))
     }
 
     fn open_unix(path: &Path, config: &Config) -> io::Result<Listener> {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-        // A socket that a killed process has left would prevent binding. Any other file there is not the server's.
+        // A socket that a killed process has left would prevent binding. Any other file at this path does not belong to
+        // the server.
         match std::fs::symlink_metadata(path) {
             Ok(found) if found.file_type().is_socket() => std::fs::remove_file(path)?,
             Ok(_) => {
@@ -206,7 +207,7 @@ impl Listener {
         self.socket.as_fd()
     }
 
-    /// Accepts a connection.
+    /// Accepts one connection.
     pub(crate) fn accept(&self) -> Accepted {
         loop {
             match self.socket.accept() {
@@ -248,10 +249,10 @@ impl Listener {
     }
 }
 
-/// Sets the group of the unix socket, if there is one, to the configured one.
+/// Sets the group of the Unix socket, if there is one, to the configured group.
 ///
 /// # Errors
-/// There is no such group, or the system does not permit the change.
+/// Returns an error if there is no such group, or the system does not permit the change.
 pub(crate) fn give_to_group(config: &Config) -> io::Result<()> {
     let group = match &*config.unixsocketgroup {
         "" => rustix::process::getgid().as_raw(),
@@ -264,9 +265,9 @@ pub(crate) fn give_to_group(config: &Config) -> io::Result<()> {
     }
 }
 
-/// Returns the number of a group given by name or number.
+/// Returns the id of a group that is given by name or by id.
 fn group_number(group: &str) -> io::Result<u32> {
-    // Without the file only numbers work.
+    // Without this file, only numeric ids can be used.
     let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
     let number = groups.lines().find_map(|line| {
         let mut fields = line.split(':');
@@ -277,7 +278,7 @@ fn group_number(group: &str) -> io::Result<u32> {
     })
 }
 
-/// Returns how many connections may wait to be accepted.
+/// Returns the maximum number of connections that wait to be accepted.
 fn backlog(config: &Config) -> i32 {
     i32::try_from(config.tcp_backlog).unwrap_or(i32::MAX)
 }
@@ -292,16 +293,17 @@ impl Drop for Listener {
     }
 }
 
-/// Returns whether protected mode refuses a client: while there is no password, only clients on this machine are
+/// Returns whether protected mode refuses a client: as long as no password is set, only clients on this machine are
 /// accepted.
 pub(crate) fn is_protected_from(peer: &Peer, protected_mode: bool, has_password: bool) -> bool {
     protected_mode && !has_password && !peer.is_loopback()
 }
 
-/// Configures a new socket: non-blocking, without Nagle's delay, with keep-alive every `keepalive` seconds (0 is off).
+/// Configures a new socket: non-blocking, without Nagle's delay, with keep-alive probes every `keepalive` seconds (0
+/// disables them).
 ///
 /// # Errors
-/// The system's error.
+/// Returns the system's error.
 pub(crate) fn prepare(socket: &OwnedFd, peer: &Peer, keepalive: u32) -> io::Result<()> {
     let socket = SockRef::from(socket);
     socket.set_nonblocking(true)?;
@@ -319,8 +321,8 @@ pub(crate) fn prepare(socket: &OwnedFd, peer: &Peer, keepalive: u32) -> io::Resu
     Ok(())
 }
 
-/// Sends a refused client the reason, if the socket accepts it; the socket is closed next. A client that speaks TLS
-/// receives nothing, because that would need a handshake.
+/// Sends the reason to a refused client if the socket accepts it without waiting; the caller then closes the socket.
+/// TLS clients receive nothing, because that would require a handshake.
 pub(crate) fn refuse_client(incoming: &Incoming, reason: &str) {
     let Incoming { socket, is_tls: false, .. } = incoming else { return };
     if let Err(error) = rustix::io::write(socket, reason.as_bytes()) {

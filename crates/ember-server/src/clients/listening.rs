@@ -1,7 +1,8 @@
-//! The addresses where the server listens, and how they change at run time.
+//! The addresses on which the server listens, and changes of them at run time.
 //!
-//! The accepting worker owns the listeners. This module has weak references, so that a change keeps the listeners that
-//! stay, and no client waiting in their queues is refused. Changes are serialized by the lock of the configuration.
+//! The accepting worker owns the listeners. This module holds weak references, so that a change of the addresses does
+//! not close listeners whose address remains, and the connections in their queues are not refused. Changes are
+//! serialized by the lock of the configuration.
 
 use std::sync::{Arc, Weak};
 
@@ -10,7 +11,7 @@ use parking_lot::Mutex;
 
 use super::listener::{Address, Listener};
 
-/// The TCP listeners; the accepting worker owns them.
+/// Weak references to the TCP listeners, which the accepting worker owns.
 pub(crate) struct Listening(Mutex<Vec<Weak<Listener>>>);
 
 impl Listening {
@@ -19,10 +20,10 @@ impl Listening {
         Listening(Mutex::new(weak(listeners)))
     }
 
-    /// Listens where `config` says, and nowhere else; returns the listeners for the accepting worker.
+    /// Listens on exactly the addresses of `config`; returns the listeners for the accepting worker.
     ///
     /// # Errors
-    /// The change is not possible; nothing has changed then.
+    /// Returns a message if the change is not possible; the addresses are unchanged then.
     pub(crate) fn change(&self, config: &Config) -> Result<Vec<Arc<Listener>>, String> {
         let mut known = self.0.lock();
         let current: Vec<Arc<Listener>> = known.iter().filter_map(Weak::upgrade).collect();
@@ -36,8 +37,8 @@ impl Listening {
             .filter(|(address, _)| !kept.iter().any(|listener| listener.address() == Some(*address)))
             .collect::<Vec<_>>();
         let opened = open(&missing, config).or_else(|_| {
-            // Listeners about to be closed may occupy a wanted address: a listener on all addresses occupies each of
-            // them.
+            // Listeners that are about to be closed may occupy a wanted address: a listener on all addresses occupies
+            // each of them.
             left.iter().for_each(|listener| listener.suspend());
             open(&missing, config).inspect_err(|_| {
                 for listener in &left {
@@ -58,7 +59,7 @@ fn weak(listeners: &[Arc<Listener>]) -> Vec<Weak<Listener>> {
     listeners.iter().filter(|listener| listener.address().is_some()).map(Arc::downgrade).collect()
 }
 
-/// Listens on all of these addresses.
+/// Listens on all of these addresses, except for optional ones that are not available.
 pub(super) fn open(
     addresses: &[(Address, BindAddress)],
     config: &Config,

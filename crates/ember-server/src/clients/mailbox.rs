@@ -1,4 +1,4 @@
-//! Mailboxes: requests of other threads to a worker, and commands on their way between workers.
+//! Mailboxes: requests of other threads to a worker, and commands forwarded between workers.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use super::round::Round;
 use super::watchers::{Marked, State};
 use crate::system::driver::Bell;
 
-/// The waiter for cold values.
+/// What waits for cold values to be fetched.
 #[derive(Clone, Debug)]
 pub(crate) enum Awaiting {
-    /// The connection with this number and client id, parked at the command that needs them.
+    /// The connection with this token and client id, parked at the command that needs the values.
     Connection(usize, u64),
     /// The commands of another worker that were parked under this number.
     Forwarded(u64),
-    /// The clients blocked on this key of a database.
+    /// The clients blocked on this key, in the database with this number.
     Waiters(usize, Box<[u8]>),
 }
 
@@ -30,37 +30,38 @@ pub(crate) enum Message {
     Accept(Incoming),
     /// Run these commands on your shards and return them with replies.
     Run(Box<Forwarded>),
-    /// The replies to commands that you forwarded.
+    /// Handle the replies to commands that you forwarded.
     Answer(Box<Forwarded>),
-    /// Apply the remaining commands of this round from the primary.
+    /// Apply the remaining commands of this round of the primary's commands.
     Apply(Arc<Round>),
-    /// Check this connection: it was killed, or what it waited for may have happened. The second number is the client
-    /// id.
+    /// Check the connection with this token and client id: it was killed, or the event that it waits for may have
+    /// occurred.
     Check(usize, u64),
-    /// The reply to a blocked call, for the connection with this number and client id. It acknowledges the changes of
-    /// journal records up to the last number.
+    /// Send the reply to the blocked call of the connection with this token and client id. The reply acknowledges the
+    /// changes of journal records up to the last number.
     Served(usize, u64, Box<Reply>, u64),
-    /// `CLIENT UNBLOCK` has ended this connection's wait, with an error or as a timeout.
+    /// Answer the blocked call of the connection with this token and client id, whose wait `CLIENT UNBLOCK` has ended:
+    /// with an error if the flag is set, otherwise as on timeout.
     Unblock(usize, u64, bool),
-    /// The cold values that this waits for are fetched, or one cannot be read, for this reason.
+    /// Continue the calls that wait for these cold values: all are fetched, or one cannot be read, for this reason.
     Arrived(Awaiting, Option<Box<str>>),
-    /// Jobs of other threads are complete: their calls can be answered.
+    /// Answer the calls of this worker whose jobs are complete.
     JobsDone,
     /// Send this push to these connections.
     Push(Arc<Push>, Vec<Receiver>),
-    /// A key of this live query, which you own, has changed.
+    /// Evaluate this live query, which you own: one of its keys has changed.
     Evaluate(Marked),
     /// Send this state to your connections that watch its query.
     State(Arc<State>),
-    /// The replicas among your connections have something to receive.
+    /// Feed the replicas among your connections: there is something to send.
     Feed,
-    /// Retry the calls that had to wait for a snapshot.
+    /// Retry the calls that wait for a condition to end.
     TryAgain,
-    /// Do this for the link to the primary.
+    /// Handle this request of the link to the primary.
     Primary(PrimaryOrder),
-    /// Accept connections on these listeners, and from now on on no others over TCP.
+    /// Accept connections on these listeners, and on no other TCP listeners from now on.
     Listen(Vec<Arc<Listener>>),
-    /// A signal requests shutdown with these options.
+    /// Begin a shutdown with these options, as a signal has requested.
     Shutdown(ShutdownOptions),
     /// Stop serving: send pending output and exit.
     Stop,
@@ -85,14 +86,14 @@ impl Mailbox {
         }
     }
 
-    /// Wakes the worker if it sleeps, for something that is not a message.
+    /// Wakes the worker if it sleeps, for an event that is not a message.
     pub(crate) fn ring(&self) {
         if self.messages.rouse() {
             self.bell.ring();
         }
     }
 
-    /// Marks the worker as about to sleep; returns false if there is a message, so that it must not sleep.
+    /// Marks the worker as about to sleep; returns false if a message has arrived, so that the worker must not sleep.
     pub(crate) fn fall_asleep(&self) -> bool {
         self.messages.fall_asleep()
     }
@@ -102,7 +103,7 @@ impl Mailbox {
         self.messages.wake_up();
     }
 
-    /// Swaps the messages with an empty list.
+    /// Takes all messages, by swapping them with the empty list `into`.
     pub(crate) fn take(&self, into: &mut Vec<Message>) {
         self.messages.take(into);
     }

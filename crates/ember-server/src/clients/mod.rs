@@ -1,4 +1,4 @@
-//! The state of clients and their connections. Higher storeys act on it.
+//! The state of clients and their connections, without the code that acts on it.
 
 pub(crate) mod assembly;
 pub(crate) mod blocked;

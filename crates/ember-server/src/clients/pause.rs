@@ -1,35 +1,37 @@
-//! Pauses of `CLIENT PAUSE`, FAILOVER and SHUTDOWN, during which commands wait.
+//! Pauses by `CLIENT PAUSE`, FAILOVER and SHUTDOWN, during which commands wait.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-/// The pauses of the server.
+/// The pauses that are in effect.
 #[derive(Default)]
 pub(crate) struct Pause {
-    /// Whether there is a pause, perhaps one that has run out and was not ended; if false, nothing else is checked.
+    /// Whether there is a pause, possibly one that has expired without being ended; while false, the other fields are
+    /// not read.
     is_any: AtomicBool,
-    /// Unix time in ms until which commands wait because of `CLIENT PAUSE`; 0 when there is none.
+    /// The end of the pause by `CLIENT PAUSE`, as Unix time in ms; 0 if there is none.
     until_ms: AtomicI64,
-    /// Whether reads wait, too.
+    /// Whether `CLIENT PAUSE` delays reads, too.
     all: AtomicBool,
-    /// Writes wait until a replica has taken over.
+    /// Whether writes wait until a replica has taken over as primary.
     for_failover: AtomicBool,
-    /// Writes wait until the replicas have everything and the server exits.
+    /// Whether writes wait until the replicas have received all data and the server exits.
     for_shutdown: AtomicBool,
 }
 
-/// Why commands wait, which ones, and for how long.
+/// A pause in effect: its reason, its scope, and its remaining time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Paused {
-    /// The reason as INFO shows it.
+    /// The reason, as INFO shows it.
     pub(crate) reason: &'static str,
-    /// Whether reads wait, too.
+    /// Whether reads wait as well as writes.
     pub(crate) all: bool,
-    /// Milliseconds until the end, if known.
+    /// Milliseconds until the pause by `CLIENT PAUSE` ends; 0 if there is none.
     pub(crate) left_ms: i64,
 }
 
 impl Pause {
-    /// Begins or extends a pause. A pause of all commands is not weakened to one of writes while it lasts.
+    /// Begins or extends a pause by `CLIENT PAUSE`. While a pause of all commands lasts, it is not reduced to a pause
+    /// of writes.
     pub(crate) fn begin(&self, now_ms: i64, until_ms: i64, all: bool) {
         let continues = self.until_ms.load(Ordering::Relaxed) > now_ms;
         let until_ms = if continues { until_ms.max(self.until_ms.load(Ordering::Relaxed)) } else { until_ms };
@@ -39,19 +41,19 @@ impl Pause {
         self.is_any.store(true, Ordering::Relaxed);
     }
 
-    /// Ends the pause of `CLIENT PAUSE`.
+    /// Ends the pause by `CLIENT PAUSE`.
     pub(crate) fn end(&self) {
         self.until_ms.store(0, Ordering::Relaxed);
         self.update_any();
     }
 
-    /// Begins or ends the pause of FAILOVER.
+    /// Begins or ends the pause by FAILOVER.
     pub(crate) fn wait_for_failover(&self, waits: bool) {
         self.for_failover.store(waits, Ordering::Relaxed);
         self.update_any();
     }
 
-    /// Begins or ends the pause of SHUTDOWN.
+    /// Begins or ends the pause by SHUTDOWN.
     pub(crate) fn wait_for_shutdown(&self, waits: bool) {
         self.for_shutdown.store(waits, Ordering::Relaxed);
         self.update_any();
@@ -62,12 +64,12 @@ impl Pause {
         self.is_any.store(is_any, Ordering::Relaxed);
     }
 
-    /// Returns whether writes wait for something without a known end.
+    /// Returns whether a pause without a known end delays writes.
     fn writes_wait(&self) -> bool {
         self.for_failover.load(Ordering::Relaxed) || self.for_shutdown.load(Ordering::Relaxed)
     }
 
-    /// Returns the current pause.
+    /// Returns the pause in effect, if any.
     pub(crate) fn current(&self, now_ms: i64) -> Option<Paused> {
         let left_ms = (self.until_ms.load(Ordering::Relaxed) - now_ms).max(0);
         let all = left_ms > 0 && self.all.load(Ordering::Relaxed);
@@ -80,7 +82,7 @@ impl Pause {
         (left_ms > 0).then_some(Paused { reason: "client_pause", all, left_ms })
     }
 
-    /// Returns whether a command waits, by whether it writes.
+    /// Returns whether a pause delays a command; `writes`: whether the command writes.
     #[inline]
     pub(crate) fn holds(&self, now_ms: i64, writes: bool) -> bool {
         self.is_any.load(Ordering::Relaxed) && self.holds_now(now_ms, writes)

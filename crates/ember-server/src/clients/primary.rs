@@ -1,6 +1,8 @@
-//! A connection to this server's primary: its commands are applied as they arrive, and only acknowledgements are sent.
+//! A connection to this server's primary: this server applies the primary's commands as they arrive, and sends only
+//! acknowledgements.
 //!
-//! The thread that opened the connection passes it to a worker and waits for its end. Both share a [`PrimaryLink`].
+//! The thread that opened the connection passes it to a worker and waits until the connection is closed. Both threads
+//! share a [`PrimaryLink`].
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -15,15 +17,15 @@ use parking_lot::{Condvar, Mutex};
 use super::client::Peer;
 use crate::tls::TlsStream;
 
-/// The state of a connection to a primary, while it exists and after its end.
+/// The state of a connection to a primary, which remains after the connection is closed.
 pub(crate) struct PrimaryLink {
-    /// The offset in the primary's history up to which commands are applied.
+    /// The offset in the primary's replication history up to which commands are applied.
     applied: AtomicU64,
-    /// The offset up to which commands were read.
+    /// The offset in the history up to which commands were read from the socket.
     read: AtomicU64,
-    /// The database of the next command.
+    /// The database that the next command applies to.
     database: AtomicUsize,
-    /// The time of the last read, Unix time in ms.
+    /// The time of the last read, as Unix time in ms.
     read_ms: AtomicI64,
     state: Mutex<LinkState>,
     changed: Condvar,
@@ -31,20 +33,20 @@ pub(crate) struct PrimaryLink {
 
 #[derive(Default)]
 struct LinkState {
-    /// Nothing more is applied.
+    /// Whether no more commands are applied.
     is_cut: bool,
-    /// The connection is closed.
+    /// Whether the connection is closed.
     has_ended: bool,
-    /// The connection: its worker, its number there, the client id.
+    /// The address of the connection: its worker, its token there, and the client id.
     address: Option<(usize, usize, u64)>,
-    /// Why the link must not continue, if so.
+    /// Why the link must not be resumed, if so.
     failure: Option<String>,
-    /// Why the connection has ended.
+    /// Why the connection is closed, or about to be.
     why: Option<String>,
 }
 
 impl PrimaryLink {
-    /// Creates a link whose first byte is the one after `offset`, in this database.
+    /// Creates a link whose first byte follows `offset` in the history; the first command applies to `database`.
     pub(crate) fn new(offset: u64, database: usize, now_ms: i64) -> PrimaryLink {
         PrimaryLink {
             applied: AtomicU64::new(offset),
@@ -66,23 +68,23 @@ impl PrimaryLink {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// Returns the database of the next command.
+    /// Returns the database that the next command applies to.
     pub(crate) fn database(&self) -> usize {
         self.database.load(Ordering::Relaxed)
     }
 
-    /// Returns the time of the last read, Unix time in ms.
+    /// Returns the time of the last read, as Unix time in ms.
     pub(crate) fn read_ms(&self) -> i64 {
         self.read_ms.load(Ordering::Relaxed)
     }
 
-    /// Records bytes that were read.
+    /// Records that this number of bytes was read.
     pub(crate) fn record_read(&self, bytes: usize, now_ms: i64) {
         self.read.fetch_add(bytes as u64, Ordering::Relaxed);
         self.read_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    /// Stops applying commands. Exact if the calling worker has exclusive access.
+    /// Stops applying commands. If the calling worker has exclusive access, no command is applied after this call.
     pub(crate) fn cut(&self) {
         self.state.lock().is_cut = true;
         self.changed.notify_all();
@@ -98,24 +100,25 @@ impl PrimaryLink {
         self.state.lock().address = Some((worker, token, client_id));
     }
 
-    /// Returns the connection's worker, its number there, and the client id, once it has them.
+    /// Returns the address of the connection: its worker, its token there, and the client id; `None` until a worker
+    /// serves it.
     pub(crate) fn address(&self) -> Option<(usize, usize, u64)> {
         self.state.lock().address
     }
 
-    /// Returns why the link must not continue, if so.
+    /// Returns the reason for which the link must not be resumed, if there is one.
     pub(crate) fn failure(&self) -> Option<String> {
         self.state.lock().failure.clone()
     }
 
-    /// Records why the link must not continue; nothing more is applied.
+    /// Records why the link must not be resumed; from now on no commands are applied.
     pub(crate) fn fail(&self, why: String) {
         let mut state = self.state.lock();
         state.is_cut = true;
         state.failure.get_or_insert(why);
     }
 
-    /// Records that the connection is closed, and why, unless a reason is known.
+    /// Records that the connection is closed, and why, unless a reason is already recorded.
     pub(crate) fn end(&self, why: Option<String>) {
         let mut state = self.state.lock();
         state.has_ended = true;
@@ -138,7 +141,7 @@ impl PrimaryLink {
         self.state.lock().has_ended
     }
 
-    /// Waits for the end, at most `longest`. Returns whether the connection has ended.
+    /// Waits until the connection is closed, at most for `longest`. Returns whether it is closed.
     pub(crate) fn wait_for_end(&self, longest: Duration) -> bool {
         let mut state = self.state.lock();
         if !state.has_ended {
@@ -148,42 +151,42 @@ impl PrimaryLink {
     }
 }
 
-/// Receives the applied commands of a link.
+/// The receiver of a link's applied commands.
 pub(crate) trait Relay: Send {
-    /// Receives the commands after those received before, as the primary sent them. No other thread has exclusive
-    /// access meanwhile.
+    /// Receives the commands that follow those of the previous call, in the form in which the primary sent them. During
+    /// the call, no other thread has exclusive access.
     fn relay(&mut self, commands: &[u8]);
 
-    /// Declares that the data no longer correspond to any position of the history.
+    /// Declares that the data no longer correspond to any offset of the history.
     fn end(&mut self);
 }
 
-/// The capacity in bytes that is kept for commands after they were passed on.
+/// The capacity in bytes that the buffer of applied commands retains after they are passed to the relay.
 const PASSED_KEPT_BYTES: usize = 64 * 1024;
 
-/// The connection's end of the link.
+/// The part of the link that belongs to the connection.
 pub(crate) struct FromPrimary {
     pub(crate) link: Arc<PrimaryLink>,
     /// The offset up to which commands are applied.
     offset: u64,
-    /// Bytes after it of an incomplete transaction.
+    /// The bytes after `offset` that belong to an incomplete transaction.
     queued: u64,
-    /// The commands that were read and not passed on; the applied ones end at `applied_bytes`.
+    /// The commands that were read and not yet passed to the relay; those that are applied end at `applied_bytes`.
     commands: Vec<u8>,
     applied_bytes: usize,
     relay: Box<dyn Relay>,
-    /// Which journal records correspond to which offsets, for those not known to be on disk.
+    /// The journal record that corresponds to each offset, for offsets that are not known to be on disk.
     made: Milestones,
-    /// The number of the last record.
+    /// The number of the last journal record.
     last_record: u64,
-    /// Whether the primary has asked for an acknowledgement.
+    /// Whether the primary has requested an acknowledgement.
     pub(crate) is_ack_requested: bool,
-    /// Receives replies that are discarded; empty between two batches.
+    /// A buffer for replies that are discarded; empty between two batches.
     pub(crate) unsent: Reply,
 }
 
 impl FromPrimary {
-    /// Creates the connection's end of a link; applied commands go to `relay`.
+    /// Creates the connection's part of a link; applied commands are passed to `relay`.
     pub(crate) fn new(link: Arc<PrimaryLink>, relay: Box<dyn Relay>) -> FromPrimary {
         let offset = link.applied();
         FromPrimary {
@@ -201,12 +204,12 @@ impl FromPrimary {
         }
     }
 
-    /// Returns the offset up to which commands were run or queued.
+    /// Returns the offset up to which commands are applied or queued.
     pub(crate) fn position(&self) -> u64 {
         self.offset + self.queued
     }
 
-    /// Records that a command was run, or queued in a transaction that is still open.
+    /// Records that a command was applied, or queued in a transaction that is still open.
     #[inline]
     pub(crate) fn advance(&mut self, command: Args<'_>, is_open: bool) {
         let before = self.commands.len();
@@ -218,10 +221,11 @@ impl FromPrimary {
         }
     }
 
-    /// Publishes the applied offset. `database` is the selected one. No other thread may get exclusive access between a
+    /// Publishes the applied offset and the selected database. No other thread may get exclusive access between a
     /// command and this call.
     pub(crate) fn publish(&mut self, database: usize) {
-        // An open transaction has changed neither value yet, and is sent again from its beginning.
+        // An open transaction has changed neither of the two values yet, and the primary would send it again from its
+        // beginning.
         self.link.database.store(database, Ordering::Relaxed);
         self.link.applied.store(self.offset, Ordering::Relaxed);
         if self.applied_bytes > 0 {
@@ -232,18 +236,19 @@ impl FromPrimary {
     }
 
     /// Declares that the applied commands are no longer a prefix of the history. No other thread may get exclusive
-    /// access before this call.
+    /// access between the failed command and this call.
     pub(crate) fn end_relay(&mut self) {
         self.relay.end();
     }
 
-    /// Records that everything applied is in journal records up to this number.
+    /// Records that the changes of all applied commands are in journal records up to this number.
     pub(crate) fn advance_record(&mut self, record: u64) {
         self.last_record = self.last_record.max(record);
         self.made.mark(self.offset, self.last_record);
     }
 
-    /// Acknowledges the applied offset to the primary, and the offset on disk if records up to `durable` are on disk.
+    /// Acknowledges the applied offset to the primary. If there is an append-only file, of which records up to
+    /// `durable` are on disk, it also acknowledges the corresponding offset.
     pub(crate) fn acknowledge(&mut self, output: &mut Reply, durable: Option<u64>) {
         self.is_ack_requested = false;
         let on_disk = durable.map(|durable| {
@@ -261,33 +266,33 @@ impl FromPrimary {
     }
 }
 
-/// A connection to a primary on its way to a worker.
+/// A connection to a primary that is being passed to a worker.
 pub(crate) struct NewPrimary {
     pub(crate) socket: OwnedFd,
     pub(crate) tls: Option<Box<TlsStream>>,
     pub(crate) peer: Peer,
-    /// Bytes that were read already.
+    /// Bytes that were already read from the socket.
     pub(crate) input: Vec<u8>,
     pub(crate) link: Arc<PrimaryLink>,
-    /// Receives the applied commands.
+    /// The receiver of the applied commands.
     pub(crate) relay: Box<dyn Relay>,
 }
 
-/// A request of the link's thread to a worker.
+/// A request of the link's thread, or of another worker, to a worker.
 pub(crate) enum PrimaryOrder {
     /// Serve this connection.
     Adopt(Box<NewPrimary>),
-    /// Acknowledge to the primary on the link with this address.
+    /// Send an acknowledgement to the primary, on the link whose connection has this token and client id.
     Acknowledge(usize, u64),
-    /// Remove all data to make space for those of the primary, unless the role has changed after change number
-    /// `change`; sends whether it has not.
+    /// Remove all data before those of the primary are loaded, unless the role has changed after change number
+    /// `change`; `done` receives whether the data were removed.
     Empty { change: Option<u64>, done: SyncSender<bool> },
-    /// Begin a new append-only file, if there is to be one.
+    /// Begin a new append-only file, if `appendonly` is set.
     BeginAof,
-    /// The server has become a replica: notify all clients that wait for a key.
+    /// End all blocked calls and close their connections, because the server has become a replica.
     Demote,
-    /// A replica that is waited for may have everything now.
+    /// Check whether the replicas that a failover or a shutdown waits for have received everything.
     CheckReplicas,
-    /// No replica takes over, and this server stays the primary.
+    /// Stay the primary: the failover has failed for the reason `why`.
     StayPrimary { why: String },
 }

@@ -1,4 +1,4 @@
-//! A push: output that a connection receives without having requested it at that moment.
+//! Pushes: output that a connection receives independently of its requests, such as messages and invalidations.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use emberkv_core::keyspace::entry::LARGE_VALUE_MIN_BYTES;
 
 use super::subscriptions::Name;
 
-/// Output for connections that is no reply.
+/// Output for connections that is not a reply.
 #[derive(Debug)]
 pub(crate) enum Push {
     /// A message on a channel.
     Message { channel: Vec<u8>, payload: Arc<Vec<u8>>, is_sharded: bool },
-    /// Keys that a client may have cached have changed; `None` is all keys.
+    /// An invalidation of keys that a client may have cached; `None` means all keys.
     Invalidation(Option<Vec<Box<[u8]>>>),
     /// A line of text, for monitors.
     Line(Vec<u8>),
-    /// An encoded RESP3 push.
+    /// A RESP3 push that is already encoded.
     Encoded(Vec<u8>),
-    /// The client that received invalidations instead of the receiver has disconnected.
+    /// A notice that the client with this id has disconnected, to which the receiver had redirected its invalidations.
     RedirectBroken(u64),
 }
 
@@ -37,13 +37,13 @@ impl Push {
             }
     }
 
-    /// Returns the same including the list of receivers on one worker.
+    /// Returns the approximate memory in bytes, including the list of receivers on one worker.
     pub(crate) fn message_bytes(&self, receivers: &[Receiver]) -> usize {
         self.memory_bytes() + size_of_val(receivers)
     }
 
-    /// Writes the push for one receiver; `pattern` is what the receiver subscribed to, if not the channel itself, and
-    /// `is_subscribed` says whether it has subscriptions.
+    /// Writes the push for one receiver. `pattern` is the pattern through which the receiver is subscribed, if any;
+    /// `is_subscribed` says whether the receiver has subscriptions.
     pub(crate) fn write(&self, pattern: Option<&[u8]>, is_subscribed: bool, reply: &mut Reply) {
         match self {
             Push::Invalidation(keys) => write_invalidation(keys.as_deref(), is_subscribed, reply),
@@ -83,11 +83,11 @@ impl Push {
 pub(crate) struct Receiver {
     pub(crate) token: usize,
     pub(crate) client_id: u64,
-    /// The pattern it subscribed to, if not the channel itself.
+    /// The pattern through which the connection is subscribed; `None` if it is subscribed to the channel itself.
     pub(crate) pattern: Option<Name>,
 }
 
-/// Writes an invalidation of these keys, or of all of them.
+/// Writes an invalidation of these keys, or of all keys.
 fn write_invalidation(keys: Option<&[Box<[u8]>]>, is_subscribed: bool, reply: &mut Reply) {
     if reply.is_resp3() {
         reply.push(2);
@@ -109,5 +109,5 @@ fn write_invalidation(keys: Option<&[Box<[u8]>]>, is_subscribed: bool, reply: &m
     }
 }
 
-/// The channel on which a RESP2 client receives invalidations on behalf of another.
+/// The channel on which a RESP2 client receives the invalidations that another client redirects to it.
 const INVALIDATION_CHANNEL: &[u8] = b"__redis__:invalidate";

@@ -1,23 +1,23 @@
-//! A client that is a replica: it receives a feed from its primary instead of replies.
+//! The state of a client that is a replica: it receives a replication feed from this server instead of replies.
 
 use ember_protocol::Reply;
 
-/// The source of what a replica's connection sends instead of replies.
+/// The source of the data that a replica's connection sends instead of replies.
 pub(crate) trait Feed: Send {
-    /// Appends the next part to `output`, which is empty: nothing while there is none, and not much more at a time than
-    /// a socket accepts.
+    /// Appends the next part of the feed to `output`, which is empty: at most about as much as a socket accepts, and
+    /// nothing if there is no data at present.
     ///
     /// # Errors
-    /// Why the connection is to be closed.
+    /// Returns why the connection is to be closed.
     fn feed(&mut self, output: &mut Reply) -> Result<(), Over>;
 
-    /// Records why the connection is closed, unless a reason is known.
+    /// Records why the connection is closed, unless a reason is already recorded.
     fn record_end(&mut self, why: String);
 }
 
-/// Why a replica's feed ends.
+/// The reason why a replica's feed ends.
 pub(crate) enum Over {
-    /// The replica has everything it requested.
+    /// The replica has received everything that it requested.
     Served,
     /// The replica cannot receive the data it needs, for this reason.
     Lost(String),
@@ -32,7 +32,7 @@ impl From<String> for Over {
 /// The contents of a full sync.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Contents {
-    /// Everything.
+    /// Keys and functions.
     #[default]
     All,
     /// Functions without keys.
@@ -41,13 +41,13 @@ pub(crate) enum Contents {
     Nothing,
 }
 
-/// The capability that ember announces as a replica: it supports everything that ember does as a primary.
+/// The capability that ember announces as a replica: it supports everything that an ember primary sends.
 pub(crate) const EMBER_CAPABILITY: &[u8] = b"ember";
 
-/// The program that a replica runs, as far as it says.
+/// The program that a replica runs, according to its own statements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Program {
-    /// Not stated: Redis, of any version.
+    /// The replica has not stated its program: Redis, of any version.
     #[default]
     Unknown,
     /// Redis 8 or later.
@@ -58,29 +58,30 @@ pub(crate) enum Program {
 }
 
 impl Program {
-    /// Combines earlier statements of a server with a further one; an identified ember stays ember.
+    /// Combines a server's earlier statements with a later one; a server that has identified itself as ember remains
+    /// ember.
     pub(crate) fn or(self, other: Program) -> Program {
-        // To a Valkey primary, ember names a version of Valkey, too.
+        // Connected to a Valkey primary, ember also states a version of Valkey.
         if self == Program::Ember || other == Program::Unknown { self } else { other }
     }
 }
 
-/// Statements of a client before it becomes a replica, and its feed then.
+/// The statements of a client before it becomes a replica, and its feed from then on.
 #[derive(Default)]
 pub(crate) struct Replica {
-    /// The port that it listens on, and its address if that differs from its connection's.
+    /// The port on which the replica listens, and its address if that differs from the address of its connection.
     pub(crate) port: u16,
     pub(crate) address: Box<str>,
     pub(crate) program: Program,
-    /// Whether it supports a history that continues under another name.
+    /// Whether the replica supports a replication history that continues under another name.
     pub(crate) knows_new_names: bool,
-    /// Whether it accepts a full sync of unknown length, which ends with a mark.
+    /// Whether the replica accepts a full sync of unknown length, which ends with a mark.
     pub(crate) knows_marks: bool,
-    /// Whether it wants a full sync without the stream after it.
+    /// Whether the replica requests a full sync without the replication stream that follows.
     pub(crate) is_copy_only: bool,
-    /// The contents of its full sync.
+    /// The contents of the replica's full sync.
     pub(crate) contents: Contents,
-    /// Whether output is to be combined into fewer packets; the socket does not do that yet.
+    /// Whether output is to be combined into fewer packets, while the socket does not do that yet.
     pub(crate) gathers: bool,
     /// The feed, once requested.
     pub(crate) feed: Option<Box<dyn Feed>>,

@@ -1,4 +1,4 @@
-//! Commands of the primary that several workers apply together.
+//! Rounds: commands of the primary that several workers apply together.
 
 use std::ops::Range;
 
@@ -11,29 +11,29 @@ use parking_lot::Mutex;
 pub(crate) struct RoundCall {
     /// The command's index in the registry.
     pub(crate) command: u16,
-    /// The hash of its key, if it has exactly one.
+    /// The hash of the call's key, if it has exactly one.
     pub(crate) hash: Option<KeyHash>,
     pub(crate) database: usize,
 }
 
-/// Calls that run as one.
+/// Consecutive calls that run as a unit.
 pub(crate) struct RoundUnit {
-    /// Their indexes.
+    /// The indexes of the calls.
     pub(crate) calls: Range<usize>,
-    /// Whether they were sent between MULTI and EXEC.
+    /// Whether the calls were sent between MULTI and EXEC.
     pub(crate) is_transaction: bool,
 }
 
-/// Consecutive commands of the primary, all on keys. Commands in the same lane keep their order, and each lane has the
-/// shards of one worker.
+/// Consecutive commands of the primary that all access keys. Commands in the same lane keep their order; each lane
+/// contains the commands on the shards of one worker.
 pub(crate) struct Round {
     pub(crate) commands: OwnedBatch,
     pub(crate) calls: Vec<RoundCall>,
     pub(crate) units: Vec<RoundUnit>,
     pub(crate) lanes: Lanes,
-    /// The client that is the primary.
+    /// The client id of the primary.
     pub(crate) client_id: u64,
-    /// The first call that has failed, and why.
+    /// The number of the first call that has failed, and the reason.
     failure: Mutex<Option<(usize, String)>>,
 }
 
@@ -68,7 +68,7 @@ impl Round {
         }
     }
 
-    /// Returns the first call that has failed, and why.
+    /// Returns the number of the first call that has failed, and the reason.
     pub(crate) fn failure(&self) -> Option<(usize, String)> {
         self.failure.lock().clone()
     }

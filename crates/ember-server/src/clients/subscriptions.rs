@@ -11,7 +11,7 @@ use super::client::ClientView;
 use super::ending::{EndReason, EndingClients};
 use super::watchers::Watchers;
 
-/// The name of a channel, or a pattern.
+/// The name of a channel, or the text of a pattern.
 pub(crate) type Name = Arc<[u8]>;
 
 /// The target of a subscription.
@@ -19,14 +19,14 @@ pub(crate) type Name = Arc<[u8]>;
 pub(crate) enum Kind {
     /// A channel.
     Channel,
-    /// All channels whose names match a pattern.
+    /// All channels whose names match this pattern.
     Pattern,
-    /// A channel of a cluster's shard.
+    /// A sharded channel (SSUBSCRIBE).
     ShardChannel,
 }
 
 impl Kind {
-    /// Returns the words in the replies to subscribing and unsubscribing.
+    /// Returns the first words of the replies to subscribing and unsubscribing.
     pub(crate) fn words(self) -> (&'static [u8], &'static [u8]) {
         match self {
             Kind::Channel => (b"subscribe", b"unsubscribe"),
@@ -42,22 +42,22 @@ pub(crate) struct Subscriptions {
     channels: BTreeSet<Name>,
     patterns: BTreeSet<Name>,
     shard_channels: BTreeSet<Name>,
-    /// The watchers of live queries.
+    /// The client's watchers of live queries.
     pub(crate) queries: Watchers,
     /// The approximate memory of the subscriptions, in bytes.
     bytes: usize,
 }
 
-/// The approximate bytes of a subscription in the tables of names, without the name.
+/// The approximate bytes of a subscription in the tables of names, without the name itself.
 const SUBSCRIPTION_BYTES: usize = 200;
 
 impl Subscriptions {
-    /// Returns the approximate memory in bytes; a name counts for each of its subscribers.
+    /// Returns the approximate memory in bytes; each subscriber of a name counts the name in full.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Returns the names of a kind.
+    /// Returns the subscribed names of a kind.
     pub(crate) fn of(&self, kind: Kind) -> &BTreeSet<Name> {
         match kind {
             Kind::Channel => &self.channels,
@@ -74,7 +74,8 @@ impl Subscriptions {
         }
     }
 
-    /// Returns the count at the end of replies to subscribing and unsubscribing: channels and patterns count together.
+    /// Returns the count at the end of replies to subscribing and unsubscribing, in which channels and patterns count
+    /// together.
     pub(crate) fn count(&self, kind: Kind) -> usize {
         match kind {
             Kind::Channel | Kind::Pattern => self.channels.len() + self.patterns.len(),
@@ -82,7 +83,7 @@ impl Subscriptions {
         }
     }
 
-    /// Adds a channel that no client can publish to: its messages are the states of a live query.
+    /// Adds a channel whose messages are the states of a live query; clients cannot publish to it.
     pub(crate) fn enter_channel(&mut self, name: &Name) {
         if self.channels.insert(Arc::clone(name)) {
             self.bytes += SUBSCRIPTION_BYTES + name.len();
@@ -98,7 +99,7 @@ impl Subscriptions {
     }
 }
 
-/// The address of a connection: its worker, its number there and its client id.
+/// The address of a connection: its worker, its token there, and its client id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     pub(crate) worker: usize,
@@ -113,7 +114,7 @@ impl Address {
     }
 }
 
-/// Writes the reply to a subscription or its end; `count` is the number of subscriptions left.
+/// Writes the reply to a subscription or to its end; `count` is the number of remaining subscriptions.
 pub(crate) fn write_change(reply: &mut Reply, word: &[u8], name: Option<&[u8]>, count: usize) {
     reply.push(3);
     reply.bulk(word);
@@ -126,7 +127,8 @@ pub(crate) fn write_change(reply: &mut Reply, word: &[u8], name: Option<&[u8]>, 
 
 type Topics = HashMap<Name, Vec<Address>>;
 
-/// All subscriptions. Those of clients being disconnected remain until their connections are closed, but do not count.
+/// The subscriptions of all clients. Subscriptions of clients that are being disconnected remain until the connections
+/// are closed, but do not count.
 pub(crate) struct PubSub {
     ending: Arc<EndingClients>,
     channels: RwLock<Topics>,
@@ -153,7 +155,7 @@ impl PubSub {
         }
     }
 
-    /// Subscribes a client; returns false if it was subscribed already.
+    /// Subscribes a client to a name; returns false if it was already subscribed.
     pub(crate) fn subscribe(
         &self,
         kind: Kind,
@@ -171,7 +173,7 @@ impl PubSub {
         subscriptions.of_mut(kind).insert(name)
     }
 
-    /// Removes a client's subscription; returns false if there was none.
+    /// Removes a client's subscription to a name; returns false if there was none.
     pub(crate) fn unsubscribe(
         &self,
         kind: Kind,
@@ -202,7 +204,7 @@ impl PubSub {
         }
     }
 
-    /// Returns the subscribers to the names for which `is_meant` holds, once per name. O(names).
+    /// Returns the subscribers to the names for which `is_meant` returns true; a client occurs once per name. O(names).
     pub(crate) fn subscribers(&self, is_meant: impl Fn(Kind, &[u8]) -> bool) -> Vec<Address> {
         let mut found = Vec::new();
         for kind in [Kind::Channel, Kind::Pattern, Kind::ShardChannel] {
@@ -222,7 +224,7 @@ impl PubSub {
         }
     }
 
-    /// Returns the names with subscribers that match a pattern, if one is given.
+    /// Returns the names with subscribers; with `pattern`, only those that match it.
     pub(crate) fn names(&self, kind: Kind, pattern: Option<&[u8]>) -> Vec<Name> {
         let topics = self.topics(kind).read();
         let ending = self.ending.get();
@@ -246,7 +248,7 @@ impl PubSub {
         }
     }
 
-    /// Returns the receivers of a message on a channel.
+    /// Returns the receivers of a message on a channel, each with the pattern through which it is subscribed, if any.
     pub(crate) fn receivers(&self, kind: Kind, channel: &[u8]) -> Vec<(Address, Option<Name>)> {
         let direct = self.topics(kind).read();
         let mut receivers: Vec<_> =
@@ -266,7 +268,7 @@ impl PubSub {
     }
 }
 
-/// Returns whether any of these subscribers is not being disconnected.
+/// Returns whether any of these subscribers is not in `ending`, the clients that are being disconnected.
 fn is_awaited(addresses: &[Address], ending: &HashMap<u64, EndReason>) -> bool {
     addresses.iter().any(|address| !ending.contains_key(&address.client_id))
 }

@@ -1,4 +1,4 @@
-//! Client-side caching: which clients are notified when keys that they have read change.
+//! Client-side caching: the tracking options of the clients that are notified when keys that they have read change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use parking_lot::RwLock;
 
 use super::client::ClientView;
 
-/// Which reads of a client are tracked.
+/// The reads of a client that are tracked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// All.
+    /// All reads.
     #[default]
     All,
-    /// Those after `CLIENT CACHING YES`.
+    /// Reads after `CLIENT CACHING YES`.
     OptIn,
-    /// All except those after `CLIENT CACHING NO`.
+    /// All reads except those after `CLIENT CACHING NO`.
     OptOut,
 }
 
-/// Sorted prefixes, none of them a prefix of another: their concatenated bytes, and the end of each. A short prefix
-/// takes hardly more than its bytes.
+/// Sorted prefixes, none of which is a prefix of another: their concatenated bytes, and the end offset of each. The
+/// overhead is one offset per prefix.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Prefixes {
     bytes: Box<[u8]>,
@@ -29,7 +29,7 @@ pub(crate) struct Prefixes {
 }
 
 impl Prefixes {
-    /// Builds the list from a sorted sequence.
+    /// Builds the list from a sorted sequence of prefixes.
     pub(crate) fn from_sorted(prefixes: impl Iterator<Item = Vec<u8>>) -> Prefixes {
         let (mut bytes, mut ends) = (Vec::new(), Vec::new());
         for prefix in prefixes {
@@ -49,12 +49,12 @@ impl Prefixes {
         &self.bytes[start..self.ends[number]]
     }
 
-    /// Returns the prefixes in order.
+    /// Returns the prefixes in sorted order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.len()).map(|number| self.get(number))
     }
 
-    /// Returns the number of the prefix of a key. O(log prefixes).
+    /// Returns the index of the prefix with which the key begins. O(log prefixes).
     fn find(&self, key: &[u8]) -> Option<usize> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -65,7 +65,8 @@ impl Prefixes {
                 high = middle;
             }
         }
-        // A prefix of the key is directly before it: anything between the two would begin with that prefix, too.
+        // If a prefix of the key exists, it is the entry directly before this position: anything between the two would
+        // begin with that prefix, too.
         low.checked_sub(1).filter(|&at| key.starts_with(self.get(at)))
     }
 
@@ -78,24 +79,24 @@ impl Prefixes {
 /// The tracking options of a client; each `CLIENT TRACKING ON` creates new ones.
 #[derive(Debug, Default)]
 pub(crate) struct Tracking {
-    /// The prefixes of the tracked keys, in broadcasting mode.
+    /// The prefixes of the tracked keys in broadcasting mode; `None` in default mode.
     pub(crate) prefixes: Option<Prefixes>,
     pub(crate) choice: Choice,
     /// Whether the client is not notified of its own changes.
     pub(crate) no_loop: bool,
-    /// The client that is notified instead of this one.
+    /// The id of the client that receives the invalidations instead of this one.
     pub(crate) redirect: Option<u64>,
-    /// Whether that client has disconnected.
+    /// Whether the client in `redirect` has disconnected.
     pub(crate) is_redirect_broken: AtomicBool,
 }
 
 impl Tracking {
-    /// Returns whether the client is notified by prefixes instead of by its reads.
+    /// Returns whether the client is in broadcasting mode: it is notified of keys by prefix instead of by its reads.
     pub(crate) fn is_broadcast(&self) -> bool {
         self.prefixes.is_some()
     }
 
-    /// Returns the number of the prefix by which the client is notified of this key in broadcasting mode. O(log
+    /// Returns the index of the prefix through which the client is notified of this key in broadcasting mode. O(log
     /// prefixes).
     pub(crate) fn prefix_of(&self, key: &[u8]) -> Option<usize> {
         self.prefixes.as_ref()?.find(key)
@@ -119,7 +120,7 @@ impl Trackers {
     pub(crate) fn begin(&self, view: &Arc<ClientView>, tracking: Arc<Tracking>) {
         self.end(view);
         if tracking.is_broadcast() {
-            // SeqCst: a write requested after the client has received its reply must see it.
+            // SeqCst: a write that is requested after the client has received the reply must see the new count.
             self.broadcasting.fetch_add(1, Ordering::SeqCst);
         }
         *view.tracking.lock() = Some(tracking);

@@ -13,17 +13,17 @@ use emberkv_core::turn::Turn;
 
 use super::client::Client;
 
-/// Calls between MULTI and EXEC.
+/// The calls queued between MULTI and EXEC.
 #[derive(Default)]
 pub(crate) struct Transaction {
     pub(crate) calls: OwnedBatch,
     /// The registry index of each call's command.
     pub(crate) commands: Vec<u16>,
-    /// Whether a call was refused, so that EXEC is refused, too.
+    /// Whether a call was refused, so that EXEC will be refused, too.
     pub(crate) is_aborted: bool,
-    /// The combined flags of all commands.
+    /// The union of the flags of all queued commands.
     pub(crate) flags: Flags,
-    /// How often EXEC has waited for cold values.
+    /// The number of times that EXEC has waited for cold values.
     pub(crate) fetches: u32,
 }
 
@@ -33,7 +33,7 @@ impl Transaction {
         self.is_aborted = true;
     }
 
-    /// Returns the combined flags of all commands.
+    /// Returns the union of the flags of all queued commands.
     pub(crate) fn flags(&self) -> Flags {
         self.flags
     }
@@ -54,20 +54,20 @@ impl Transaction {
     }
 }
 
-/// The approximate bytes of a watched key in the table of a client's keys, without its name.
+/// The approximate bytes of a watched key in [`Watched::names`], without its name.
 const NAME_BYTES: usize = 48;
 
 /// The keys that a client watches.
 #[derive(Default)]
 pub(crate) struct Watched {
     pub(crate) watch: Arc<Watch>,
-    /// The calls of WATCH, whose arguments are the keys; each key of a database occurs once.
+    /// The calls of WATCH, whose arguments are the keys; each key of a database occurs only once.
     calls: OwnedBatch,
-    /// The keys with their databases, to find those that are watched already.
+    /// The watched keys with their databases, to find keys that are already watched.
     names: HashSet<(usize, Box<[u8]>)>,
-    /// The database of each call, and its Unix time in ms.
+    /// The database of each WATCH call, and its time as Unix time in ms.
     moments: Vec<(usize, i64)>,
-    /// The approximate bytes in the shards' tables.
+    /// The approximate bytes of the keys in `names` and in the shards' tables.
     observed_bytes: usize,
 }
 
@@ -89,7 +89,7 @@ impl Watched {
         self.calls.push(&words);
         let args = self.calls.command(self.moments.len());
         self.moments.push((database, turn.now_ms));
-        // The name is stored twice here, and once in the tables.
+        // Each name is stored twice here (in `calls` and `names`), and once in the shards' tables.
         self.observed_bytes += 2 * args.total_bytes() + args.len() * (OBSERVED_KEY_BYTES + NAME_BYTES);
         with_watched_keys(keyspace, turn, database, args, |keys, arg| {
             keys.watch(arg, &self.watch);
@@ -106,13 +106,13 @@ impl Watched {
         self.calls.memory_bytes() + size_of_val(&self.moments[..]) + self.observed_bytes
     }
 
-    /// Returns the calls of WATCH, each with its database and Unix time in ms.
+    /// Returns the calls of WATCH, each with its database and its Unix time in ms.
     pub(crate) fn calls(&self) -> impl Iterator<Item = (usize, i64, Args<'_>)> {
         let moments = self.moments.iter().enumerate();
         moments.map(|(number, &(database, at_ms))| (database, at_ms, self.calls.command(number)))
     }
 
-    /// Stops watching. The caller holds no lock.
+    /// Stops watching all keys. The caller holds no lock.
     pub(crate) fn end(&self, keyspace: &'static Keyspace, turn: &mut Turn) {
         for (database, _, args) in self.calls() {
             with_watched_keys(keyspace, turn, database, args, |keys, arg| {
@@ -139,7 +139,7 @@ fn with_watched_keys(
     guards.release(keyspace, turn);
 }
 
-/// Stops watching the keys of a client. The caller holds no lock.
+/// Ends the watches of a client. The caller holds no lock.
 pub(crate) fn unwatch(keyspace: &'static Keyspace, turn: &mut Turn, client: &mut Client) {
     if let Some(watched) = client.watched.take() {
         client.view.watched_keys.store(0, Ordering::Relaxed);

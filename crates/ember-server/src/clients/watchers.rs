@@ -1,4 +1,4 @@
-//! A connection's watchers of live queries, and the states on their way to it.
+//! The watchers of live queries of one connection, and the states to be sent to them.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::subscriptions::Name;
 #[derive(Debug)]
 pub(crate) struct Marked {
     pub(crate) query: Arc<LiveQuery>,
-    /// The start of the batch that changed one of its keys.
+    /// The start of the batch that has changed one of the query's keys.
     pub(crate) since: Instant,
 }
 
@@ -23,25 +23,25 @@ pub(crate) struct Marked {
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) query: Arc<LiveQuery>,
-    /// The number of the moment; later moments have higher numbers.
+    /// The sequence number of the moment; later moments have higher numbers.
     pub(crate) sequence: u64,
     /// The last journal record that the result includes, if there is a journal.
     pub(crate) record: Option<u64>,
     pub(crate) hash: u128,
-    /// The position in the replication stream, once it is known; `None` without a stream.
+    /// The position of the state in the replication stream, once it is known; `None` without a stream.
     pub(crate) position: Option<Position>,
-    /// The start of the first change that this state shows and the previous one does not.
+    /// The start of the batch that made the first change that this state shows and the previous one does not.
     pub(crate) since: Instant,
-    /// The result as the command replies it.
+    /// The encoded result, as in the reply to the command.
     pub(crate) body: Arc<Vec<u8>>,
     pub(crate) memory: StateMemory,
 }
 
-/// The bytes of all existing states, wherever they wait.
+/// The bytes of all existing states, wherever they are queued.
 #[derive(Debug, Default)]
 pub(crate) struct StatesAccount {
     all: AtomicI64,
-    /// The bytes of those that wait for a client to read.
+    /// The bytes of states that are stored for slow readers.
     kept: AtomicI64,
 }
 
@@ -51,14 +51,14 @@ impl StatesAccount {
         self.all.load(Ordering::Relaxed).max(0).unsigned_abs()
     }
 
-    /// Returns the approximate bytes of the states on their way to clients, which the server delivers soon.
+    /// Returns the approximate bytes of the states that are being delivered, that is, not stored for slow readers.
     pub(crate) fn under_way(&self) -> u64 {
         let kept = self.kept.load(Ordering::Relaxed);
         (self.all.load(Ordering::Relaxed) - kept).max(0).unsigned_abs()
     }
 }
 
-/// A state's share of the account, for as long as the state exists.
+/// A state's share of the account; it is returned when the state is dropped.
 #[derive(Debug)]
 pub(crate) struct StateMemory {
     account: &'static StatesAccount,
@@ -67,7 +67,7 @@ pub(crate) struct StateMemory {
 }
 
 impl StateMemory {
-    /// Counts a state with this result.
+    /// Adds a state with this result to the account.
     pub(crate) fn new(account: &'static StatesAccount, body: &[u8]) -> StateMemory {
         let counts = 2 * size_of::<usize>();
         let sizes = [counts + size_of::<State>(), counts + size_of::<Vec<u8>>(), body.len().max(1)];
@@ -81,12 +81,12 @@ impl StateMemory {
         self.bytes.unsigned_abs() as usize
     }
 
-    /// Returns whether the state is kept for a client already.
+    /// Returns whether the state is already stored for a slow reader.
     pub(crate) fn is_kept(&self) -> bool {
         self.is_kept.load(Ordering::Relaxed)
     }
 
-    /// Marks the state as kept for a client.
+    /// Marks the state as stored for a slow reader.
     fn keep(&self) {
         if !self.is_kept.swap(true, Ordering::Relaxed) {
             self.account.kept.fetch_add(self.bytes, Ordering::Relaxed);
@@ -103,78 +103,77 @@ impl Drop for StateMemory {
     }
 }
 
-/// A state, and the workers whose connections are to be notified.
+/// A state, and the workers whose connections are to receive it.
 pub(crate) type Update = (State, Vec<u16>);
 
-/// A live query's evaluation on a job thread has ended.
+/// The result of a live query's evaluation on a job thread.
 pub(crate) struct EndedRun {
     pub(crate) query: Arc<LiveQuery>,
     pub(crate) took: Duration,
-    /// `None` if no watcher needs the result.
+    /// The new state; `None` if no watcher needs it.
     pub(crate) update: Option<Update>,
 }
 
-/// How states are sent to a client.
+/// The form in which a client receives states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// As `GET.WATCH` does.
+    /// In the form of `GET.WATCH`.
     Watch,
-    /// As `WATCH.OPEN` does: with the version, in every protocol.
+    /// In the form of `WATCH.OPEN`: with the version, in every protocol.
     Open,
-    /// As messages of a channel.
+    /// In the form of messages on a channel.
     Channel(Name),
 }
 
-/// How often states are sent to a client.
+/// The rate at which a client receives states.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
-    /// Whether results equal to the last one are sent, too.
+    /// Whether results that equal the last one are sent, too.
     pub(crate) sends_equal: bool,
     /// The minimum time between two states.
     pub(crate) interval: Duration,
 }
 
-/// The first state of a watcher.
+/// The origin of a watcher's first state.
 pub(crate) enum First {
-    /// The client was sent the state with this number, hash and position in the replication stream.
+    /// The client was sent the state with this sequence number, hash, and position in the replication stream.
     Sent(u64, u128, Option<Position>),
-    /// The owner evaluates the first state, which has this number or a higher one.
+    /// The owner evaluates the first state, which will have this sequence number or a higher one.
     Awaited(u64, AwaitedFirst),
 }
 
-/// A call that has begun to watch and is answered with the first state.
+/// A call that has begun a watch and is answered with the first state.
 #[derive(Debug)]
 pub(crate) struct AwaitedFirst {
-    /// When the call began.
+    /// The time at which the call began.
     pub(crate) begun: Instant,
-    /// The version of the state that the client has, with its hash.
+    /// The version of the state that the client already has, and the hash of that state.
     pub(crate) since: Option<(Box<str>, u128)>,
 }
 
-/// One client's watch of a query. There may be millions, nearly all of them without [`Extra`].
+/// One client's watch of a query. There may be millions of watchers, nearly all of them without [`Extra`].
 #[derive(Debug)]
 pub(crate) struct Watcher {
     pub(crate) query: Arc<LiveQuery>,
-    /// The number and hash of the last state sent; before the first one, the lowest number that it can have.
+    /// The sequence number and hash of the last state sent; before the first state, the lowest number that it can have.
     pub(crate) sequence: u64,
     pub(crate) hash: u128,
-    /// The generation of the users when its rights were last checked.
+    /// The generation of the users at the last check of the watcher's rights.
     pub(crate) generation: u64,
-    /// The newest state, if it has to wait.
+    /// The newest state, if it cannot be sent yet.
     waiting: Option<Arc<State>>,
-    /// The numbers of states sent, and of states replaced by newer ones before they were sent.
+    /// The number of states sent, and the number of states replaced by newer ones before they were sent.
     pub(crate) sent: u64,
     pub(crate) coalesced: u64,
     extra: Option<Box<Extra>>,
     sends_equal: bool,
     /// Whether the watcher receives versions in every protocol.
     is_open: bool,
-    /// Whether a newer state was discarded because memory was short: the query is evaluated again when a state may be
-    /// sent.
+    /// Whether a newer state was discarded for lack of memory: the query is evaluated again when a state can be sent.
     is_missed: bool,
-    /// Whether the watcher is in the queue of those whose states wait for the socket.
+    /// Whether the watcher is in the queue of watchers whose states wait for the socket.
     is_queued: bool,
-    /// Whether the watcher has a different number than its call.
+    /// Whether the watcher is registered under another number than the fingerprint of its call.
     is_displaced: bool,
 }
 
@@ -182,7 +181,7 @@ pub(crate) struct Watcher {
 #[derive(Debug)]
 pub(crate) enum Waited {
     State(Arc<State>),
-    /// The state was discarded: this query is to be evaluated again.
+    /// The state was discarded; this query must be evaluated again.
     Missed(Arc<LiveQuery>),
 }
 
@@ -191,26 +190,26 @@ pub(crate) enum Waited {
 struct Extra {
     channel: Option<Name>,
     interval: Duration,
-    /// The earliest time of the next state, if it may not be sent immediately.
+    /// The earliest time at which the next state may be sent, if it may not be sent immediately.
     not_before: Option<Instant>,
-    /// The call to answer; set until the first state is sent.
+    /// The call to be answered with the first state; `None` once that is sent.
     first: Option<AwaitedFirst>,
     /// The position in the replication stream of the last state sent, if there are replicas.
     position: Option<Position>,
 }
 
-/// The approximate bytes of a watcher's place in the connection's table: nodes of a B-tree are mostly full.
+/// The approximate bytes of a watcher's entry in the connection's table; the nodes of a B-tree are mostly full.
 const PLACE_BYTES: usize = 21;
 
-/// The approximate bytes of an interval's ends in the worker's list, of which a watcher may have two.
+/// The approximate bytes of a watcher's entries in the worker's list of interval ends; a watcher may have two.
 const INTERVAL_BYTES: usize = 2 * 50;
 
 /// The decision about a state that has arrived for a watcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reception {
-    /// The state is to be sent.
+    /// The state is to be sent now.
     Send,
-    /// The client has it or a newer one.
+    /// The client already has this state or a newer one.
     Known,
     /// The state waits for the socket.
     Waits,
@@ -225,7 +224,7 @@ impl Extra {
 }
 
 impl Watcher {
-    /// Creates a watcher whose rights were checked in this generation.
+    /// Creates a watcher whose rights were checked in this generation of the users.
     pub(crate) fn new(
         query: &Arc<LiveQuery>,
         form: &Form,
@@ -264,7 +263,7 @@ impl Watcher {
         }
     }
 
-    /// Returns the bytes of a watcher of this form and pace that is sent its first state immediately.
+    /// Returns the bytes of a watcher with this form and pace whose first state is sent immediately.
     pub(crate) fn bytes_of(form: &Form, pace: Pace) -> usize {
         let has_extra = matches!(form, Form::Channel(_)) || !pace.interval.is_zero();
         let extra = if has_extra { size_class(size_of::<Extra>()) } else { 0 };
@@ -281,12 +280,12 @@ impl Watcher {
         }
     }
 
-    /// Returns the channel whose messages the states are, if any.
+    /// Returns the channel on which the states are sent, if any.
     pub(crate) fn channel(&self) -> Option<&Name> {
         self.extra.as_ref()?.channel.as_ref()
     }
 
-    /// Returns the memory in bytes, without the waiting state.
+    /// Returns the memory in bytes, excluding the waiting state.
     pub(crate) fn memory_bytes(&self) -> usize {
         let extra = self.extra.as_deref();
         let interval = if extra.is_some_and(|extra| !extra.interval.is_zero()) { INTERVAL_BYTES } else { 0 };
@@ -316,19 +315,19 @@ impl Watcher {
         self.sent == 0
     }
 
-    /// Returns whether a state waits for this end of the watcher's interval.
+    /// Returns whether a state waits for the watcher's interval to end at this time.
     pub(crate) fn waits_until(&self, at: Instant) -> bool {
         let has_state = self.waiting.is_some() || self.is_missed;
         has_state && self.extra.as_ref().is_some_and(|extra| extra.not_before == Some(at))
     }
 
-    /// Takes the call that is answered with the first state, if none was sent yet.
+    /// Takes the call that is to be answered with the first state, if that was not sent yet.
     pub(crate) fn take_first(&mut self) -> Option<AwaitedFirst> {
         self.extra.as_mut()?.first.take()
     }
 
-    /// Receives a state; `is_congested` says that the client has much unread output. A state that has to wait is kept
-    /// if `may_keep` allows it.
+    /// Decides what happens with a state that has arrived; `is_congested` says that the client has much unread output.
+    /// A state that cannot be sent yet is stored if `may_keep` permits it.
     pub(crate) fn receive(
         &mut self,
         state: &Arc<State>,
@@ -360,7 +359,7 @@ impl Watcher {
         not_before.map_or(Reception::Waits, Reception::WaitsUntil)
     }
 
-    /// Records that a state was sent; returns by how many bytes the watcher's memory has grown.
+    /// Records that a state was sent; returns the growth of the watcher's memory in bytes.
     pub(crate) fn record_sent(&mut self, state: &State, now: Instant) -> usize {
         let before = self.memory_bytes();
         (self.sequence, self.hash) = (state.sequence, state.hash);
@@ -381,17 +380,20 @@ impl Watcher {
 #[derive(Debug, Default)]
 pub(crate) struct Watchers {
     by_number: BTreeMap<u32, Box<Watcher>>,
-    /// The number of watchers that do not have the number of their call, because it was taken.
+    /// The number of watchers registered under another number than the fingerprint of their call, because that number
+    /// was in use.
     displaced: usize,
-    /// The watchers whose states wait for the socket, in order of arrival; `unwatched` of them have left since.
+    /// The watchers whose states wait for the socket, in order of arrival; `unwatched` of the entries are watchers that
+    /// have been removed.
     waiting: VecDeque<u32>,
     unwatched: usize,
-    /// The bytes of the waiting states.
+    /// The bytes of all waiting states.
     waiting_bytes: usize,
-    /// The watcher whose query is being evaluated again because its state was discarded. Others wait until it has its
-    /// state.
+    /// The watcher whose query is being evaluated again because its state was discarded. Other discarded states are not
+    /// evaluated again before this watcher has received its state.
     asked: Option<u32>,
-    /// The start of a call's wait for this server to have what the client has seen on another.
+    /// The time since which a call waits for this server to receive the state that the client has seen on another
+    /// server.
     pub(crate) lagging_since: Option<Instant>,
 }
 
@@ -406,17 +408,17 @@ impl Watchers {
         self.by_number.len()
     }
 
-    /// Returns the watchers by ascending number.
+    /// Returns the watchers, ordered by number.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Watcher)> {
         self.by_number.iter().map(|(&number, watcher)| (number, &**watcher))
     }
 
-    /// Returns the watcher with a number. Changes of its waiting state go through [`Watchers::edit`].
+    /// Returns the watcher with this number. Its waiting state must only be changed through [`Watchers::edit`].
     pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut Watcher> {
         self.by_number.get_mut(&number).map(Box::as_mut)
     }
 
-    /// Changes the watcher with a number by `edit`.
+    /// Changes the watcher with this number through `edit`, and updates the bytes of waiting states.
     pub(crate) fn edit<R>(&mut self, number: u32, edit: impl FnOnce(&mut Watcher) -> R) -> Option<R> {
         let watcher = self.by_number.get_mut(&number)?;
         let before = watcher.waiting_bytes();
@@ -425,8 +427,8 @@ impl Watchers {
         Some(returned)
     }
 
-    /// Returns the number of the watcher of a query in a form; all forms of commands are equivalent. `wanted` is the
-    /// number of the call.
+    /// Returns the number of the watcher of a query; `wanted` is the fingerprint of the call. The watcher must have the
+    /// same channel, or none; the forms of the watching commands count as equal.
     pub(crate) fn number_of(&self, wanted: u32, query: &Arc<LiveQuery>, form: &Form) -> Option<u32> {
         self.find(wanted, |watcher| {
             Arc::ptr_eq(&watcher.query, query)
@@ -437,8 +439,8 @@ impl Watchers {
         })
     }
 
-    /// Returns the number of a watcher for which `is_it` holds, whose call has the number `wanted`. O(log watchers),
-    /// unless several calls have that number.
+    /// Returns the number of a watcher for which `is_it` returns true and whose call has the fingerprint `wanted`.
+    /// O(log watchers), or O(watchers) if several calls have the same fingerprint.
     fn find(&self, wanted: u32, is_it: impl Fn(&Watcher) -> bool) -> Option<u32> {
         if self.by_number.get(&wanted).is_some_and(|watcher| is_it(watcher)) {
             return Some(wanted);
@@ -447,13 +449,13 @@ impl Watchers {
         others.find_map(|(number, watcher)| is_it(watcher).then_some(number))
     }
 
-    /// Returns the first free number from `wanted` on.
+    /// Returns the first unused number, counting up from `wanted`.
     pub(crate) fn free_number(&self, wanted: u32) -> u32 {
         let mut numbers = (0..=u32::MAX).map(|step| wanted.wrapping_add(step));
         numbers.find(|number| !self.by_number.contains_key(number)).unwrap_or(wanted)
     }
 
-    /// Adds a watcher whose call has the number `wanted`; returns the previous holder of its number.
+    /// Adds a watcher whose call has the fingerprint `wanted`; returns the watcher that had `number` before, if any.
     pub(crate) fn enter(&mut self, number: u32, wanted: u32, mut watcher: Watcher) -> Option<Box<Watcher>> {
         watcher.is_displaced = number != wanted;
         self.displaced += usize::from(watcher.is_displaced);
@@ -461,7 +463,7 @@ impl Watchers {
         before.inspect(|before| self.forget(number, before))
     }
 
-    /// Removes a watcher.
+    /// Removes and returns a watcher.
     pub(crate) fn leave(&mut self, number: u32) -> Option<Box<Watcher>> {
         let watcher = self.by_number.remove(&number);
         watcher.inspect(|watcher| self.forget(number, watcher))
@@ -486,12 +488,12 @@ impl Watchers {
         self.by_number.into_iter()
     }
 
-    /// Returns the number of the watcher of a channel whose call has the number `wanted`.
+    /// Returns the number of a channel's watcher whose call has the fingerprint `wanted`.
     pub(crate) fn of_channel(&self, wanted: u32, channel: &[u8]) -> Option<u32> {
         self.find(wanted, |watcher| watcher.channel().is_some_and(|name| **name == *channel))
     }
 
-    /// Queues a watcher's state for the socket.
+    /// Adds a watcher to the queue of those whose states wait for the socket.
     pub(crate) fn wait(&mut self, number: u32) {
         let Some(watcher) = self.by_number.get_mut(&number) else { return };
         if !std::mem::replace(&mut watcher.is_queued, true) {
@@ -504,13 +506,13 @@ impl Watchers {
         !self.waiting.is_empty()
     }
 
-    /// Returns the bytes of the waiting states.
+    /// Returns the bytes of all waiting states.
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.waiting_bytes
     }
 
-    /// Returns the next watcher whose state waits for the socket, with the state. `None` while the first one's state
-    /// was discarded and another query is being evaluated again.
+    /// Takes the next waiting state, with the number of its watcher. Returns `None` if the state of the first watcher
+    /// was discarded while another query is being evaluated again.
     pub(crate) fn next_waiting(&mut self) -> Option<(u32, Waited)> {
         while let Some(&number) = self.waiting.front() {
             let watcher = self.by_number.get_mut(&number).filter(|watcher| watcher.is_queued);
@@ -538,7 +540,8 @@ impl Watchers {
         self.edit(number, Watcher::take_waiting).flatten()
     }
 
-    /// Records that a state has arrived for a watcher; returns true if it was requested, so that the next may be.
+    /// Records that a state has arrived for a watcher; returns whether its evaluation was requested, so that the next
+    /// one may be requested.
     pub(crate) fn end_asking(&mut self, number: u32) -> bool {
         self.asked.take_if(|asked| *asked == number).is_some()
     }

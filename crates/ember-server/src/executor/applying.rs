@@ -1,8 +1,8 @@
-//! Applies the stream of this server's primary: commands run in their order as they arrive, on one worker, or together
-//! with other workers where possible (`applying_together.rs`).
+//! Applies the stream of this server's primary: commands run in their order when they arrive, on one worker, or on
+//! several workers where possible (`applying_together.rs`).
 //!
-//! No command gets a reply. A command that fails here has succeeded on the primary, so the data would diverge: nothing
-//! after it is applied.
+//! Commands do not receive replies. A command that fails here has succeeded on the primary, so the data would diverge:
+//! the commands after it are not applied.
 
 use ember_config::AppendFsync;
 use ember_protocol::{Args, BATCH_COMMANDS_MAX, Batch, Reply};
@@ -16,11 +16,11 @@ use super::{Executor, FETCHED_TOGETHER, Flow, Progress, fetch_portion};
 use crate::clients::client::Client;
 use crate::journal::Reader;
 
-/// Commands that a primary sends in addition to writes.
+/// Commands other than writes that a primary sends.
 const NON_WRITES: [&str; 6] = ["ping", "select", "multi", "exec", "script|load", "script|flush"];
 
 impl Executor {
-    /// Runs the commands of `batch` from number `start` on. The worker is inside the gate.
+    /// Applies the commands of `batch`, beginning with number `start`. The worker is inside the gate.
     pub(super) fn apply(
         &mut self,
         client: &mut Client,
@@ -53,7 +53,7 @@ impl Executor {
         progress
     }
 
-    /// Runs `act`, whose calls are those of the primary.
+    /// Runs `act`, whose calls are commands of the primary.
     pub(super) fn as_replay<R>(&mut self, act: impl FnOnce(&mut Executor) -> R) -> R {
         // The primary decides which keys have expired.
         let now_ms = std::mem::replace(&mut self.turn.now_ms, REPLAY_TIME_MS);
@@ -67,14 +67,14 @@ impl Executor {
         result
     }
 
-    /// Returns the record up to which everything is on disk by the time the primary receives the acknowledgement;
-    /// `None` without an append-only file.
+    /// Returns the number of the record up to which all changes will be on disk by the time the primary receives the
+    /// acknowledgement; `None` without an append-only file.
     pub(crate) fn durable_to_confirm(&self) -> Option<u64> {
         let journal = &self.server.journal;
         journal.is_read_by(Reader::Aof).then(|| {
             let is_held =
                 self.config.appendfsync == AppendFsync::Always && !self.config.no_appendfsync_on_rewrite;
-            // The acknowledgement is held until everything before it is durable.
+            // The acknowledgement is held until all changes before it are durable.
             if is_held { u64::MAX } else { journal.durable() }
         })
     }
@@ -110,7 +110,7 @@ impl Executor {
             if is_long && (number - start).is_multiple_of(FETCHED_TOGETHER) {
                 let hash_of = |at: usize| self.prepared.get(at)?.hash;
                 let end = number - start + 3 * FETCHED_TOGETHER;
-                // A primary sends only changes.
+                // A primary sends only commands that change keys.
                 let asks_queries: Option<&dyn Fn(usize) -> bool> =
                     if self.has_queries { Some(&|_| true) } else { None };
                 fetch_portion(&self.server.keyspace, client.database, end, hash_of, asks_queries);
@@ -119,7 +119,7 @@ impl Executor {
             if self.prepared[number - start].hash.is_none()
                 && let Some(primary) = &mut client.primary
             {
-                // The call may wait until another worker has had exclusive access, which must see the applied offset.
+                // The call may wait for another worker with exclusive access, which must see the applied offset.
                 primary.publish(client.database);
             }
             match self.apply_one(client, &mut guards, number - start, args, unsent) {
@@ -156,7 +156,7 @@ impl Executor {
         progress
     }
 
-    /// Runs one command; [`Flow::Close`] if it has failed.
+    /// Applies one command; returns [`Flow::Close`] if it has failed.
     fn apply_one(
         &mut self,
         client: &mut Client,
@@ -184,7 +184,7 @@ impl Executor {
         }
         let flow = self.execute_for(client, guards, args, prepared, unsent);
         if self.is_outside {
-            // A script prevents it from running at present.
+            // The command has not failed: a running script delays it.
             self.failure = None;
             return Flow::Pause;
         }
@@ -198,7 +198,8 @@ impl Executor {
         }
     }
 
-    /// Records why a call of the primary has failed. An error inside a script occurred on the primary, too.
+    /// Records why a call of the primary has failed. Errors inside a script are ignored, because they occurred on the
+    /// primary, too.
     #[cold]
     pub(super) fn record_failure(&mut self, error: &CommandError) {
         if !self.runs_script {
@@ -206,18 +207,18 @@ impl Executor {
         }
     }
 
-    /// Returns whether calls are those of the primary.
+    /// Returns whether the running calls are commands of the primary.
     pub(crate) fn is_applying(&self) -> bool {
         self.applies
     }
 
-    /// Sets whether calls are those of the primary; returns the previous value.
+    /// Sets whether the running calls are commands of the primary; returns the previous value.
     pub(super) fn pause_applying(&mut self, applies: bool) -> bool {
         std::mem::replace(&mut self.applies, applies)
     }
 }
 
-/// Stops the link at the command at offset `at`.
+/// Fails the link because of the command at offset `at`.
 fn give_up(client: &Client, args: Args<'_>, at: u64, why: &str) {
     if let Some(primary) = &client.primary {
         let name = shown_name(args);

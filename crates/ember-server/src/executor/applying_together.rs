@@ -1,11 +1,10 @@
-//! Applies the primary's stream on all cores: workers with free time apply a round of commands on keys together.
+//! Applies the primary's stream on all cores: idle workers help to apply a round of commands on keys.
 //!
-//! The link's worker is inside the gate from the beginning of a round to its end, and applies everything that no other
-//! worker does. So a thread with exclusive access (a snapshot, a change of the role) sees whole rounds, and a worker
-//! that does not take part costs only time. Commands on keys that share a worker keep their order; MULTI units and
-//! commands on several keys run whole, after all earlier commands on their keys (`sync/lanes.rs` of ember-core). All
-//! others, and all that may have to wait, are applied in order by the link's worker alone (`applying.rs`), and end a
-//! round.
+//! The link's worker is inside the gate during the whole round, and applies all units that no other worker applies. So
+//! a thread with exclusive access (a snapshot, a change of the role) sees only complete rounds, and a round without
+//! help only takes longer. Commands on keys that share a worker keep their order; MULTI units and commands on several
+//! keys run whole, after all earlier commands on their keys (`sync/lanes.rs` of ember-core). All other commands, and
+//! those that may have to wait, end a round; the link's worker applies them alone, in order (`applying.rs`).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -26,10 +25,10 @@ use crate::clients::mailbox::Message;
 use crate::clients::round::{Round, RoundCall, RoundPlan, RoundUnit};
 use crate::server::conditions::Condition;
 
-/// Below this number of units one worker applies all: waking another takes as long.
+/// With fewer units than this, one worker applies all of them: waking another takes as long.
 const UNITS_MIN: usize = 64;
 
-/// One more worker is woken per this number of units.
+/// The number of units per additional worker that is woken.
 const UNITS_A_WORKER: usize = 64;
 
 /// Conditions that may delay a command of the primary.
@@ -42,26 +41,26 @@ const DELAYS: Condition = Condition::SNAPSHOT
 
 /// The role of a command in a round.
 enum Part {
-    /// A command that changes nothing.
+    /// A command that does not change data.
     Nothing,
     /// A command that selects a database.
     Select(usize),
     Begin,
     End,
-    /// A call on keys.
+    /// A call that writes to the keys in its arguments.
     Call(&'static Command),
-    /// Any other command: the round ends before it.
+    /// Any other command, before which the round ends.
     Other,
 }
 
-/// The result of applying together.
+/// The result of [`Executor::apply_together`].
 pub(super) enum Together {
-    /// Too few commands can be applied together: those before this number are to be applied by one worker.
+    /// Too few commands can be applied together: one worker must apply the commands before this number.
     Few(usize),
     /// The commands before this number are applied.
     Applied(usize),
-    /// The command with this number, which begins at this offset of the history, has failed. Some commands before and
-    /// after it may be applied.
+    /// The command with this number, which begins at offset `at` of the history, has failed. Some commands before and
+    /// after it may already be applied.
     Failed { number: usize, at: u64, why: String },
 }
 
@@ -71,14 +70,14 @@ impl Executor {
         self.server.workers.len() > 1
             && self.config.replica_apply == ReplicaApply::Parallel
             && client.transaction.is_none()
-            // With cold values, only one connection can wait for them.
+            // Only one connection can be parked to wait for cold values.
             && !self.turn.checks_values
             && self.server.monitors.is_empty()
             && !self.server.conditions.get().intersects(DELAYS)
     }
 
-    /// Applies commands of `batch` from number `from` on together with other workers, as far as possible. The caller
-    /// holds no lock.
+    /// Applies commands of `batch` together with other workers, beginning with number `from`, as far as possible. The
+    /// caller holds no lock.
     pub(super) fn apply_together(
         &mut self,
         client: &mut Client,
@@ -93,7 +92,8 @@ impl Executor {
         let mut round = RoundPlan::new(self.server.workers.len());
         let (mut numbers, mut select_ends) = (Vec::new(), Vec::new());
         let (mut database, mut requests_ack) = (client.database, false);
-        // The start of the open unit: its number, its first call, and the database before it.
+        // The open transaction: the number of its MULTI, the index of its first call, and the database selected before
+        // it.
         let mut open: Option<(usize, usize, usize)> = None;
         let mut lanes = Vec::new();
         let mut end = from;
@@ -136,7 +136,7 @@ impl Executor {
         }
         let stopped_at = end;
         if let Some((begun, calls, before)) = open {
-            // The rest of the unit has not arrived, or cannot be applied together.
+            // The rest of the transaction has not arrived, or cannot be applied together.
             (end, database) = (begun, before);
             round.calls.truncate(calls);
         }
@@ -152,7 +152,7 @@ impl Executor {
             let mut before = Vec::new();
             (from..number).for_each(|number| batch.command(number, input).encode(&mut before));
             let at = primary.position() + before.len() as u64;
-            // The data are no longer a prefix of the history.
+            // The applied commands are no longer a prefix of the history.
             primary.end_relay();
             return Together::Failed { number, at, why };
         }
@@ -167,7 +167,7 @@ impl Executor {
                 self.finish(command, Ok(Outcome::Done), args, None, reply);
             }
         }
-        // The records of other workers are on disk when these are.
+        // The records of other workers are on disk once the last record of the journal is.
         if self.server.journal.is_on() {
             self.last_record = self.last_record.max(self.server.journal.last_number());
         }
@@ -219,7 +219,7 @@ impl Executor {
         round.lanes.lead(first, &mut applier);
     }
 
-    /// Helps the link's worker with a round, unless nothing is left of it or a script keeps this worker outside the
+    /// Helps the link's worker with a round, unless all units are applied or a script keeps this worker outside the
     /// gate.
     pub(crate) fn help_apply(&mut self, round: &Round) {
         self.clock = Instant::now();
@@ -250,14 +250,14 @@ fn is_on_keys(command: &Command) -> bool {
     runs_on_keys && flags.contains(Flags::WRITE) && !flags.contains(Flags::BLOCKING)
 }
 
-/// Runs units of a round on a worker inside the gate.
+/// Applies units of a round on a worker that is inside the gate.
 struct Applier<'a> {
     executor: &'a mut Executor,
     round: &'a Round,
     guards: Guards<'static>,
-    /// Receives replies that are discarded.
+    /// A buffer for replies that are discarded.
     reply: Reply,
-    /// Units until the next prefetch of keys; `None` in a lane that was just begun.
+    /// The number of units until the next prefetch of keys; `None` at the beginning of a lane.
     until_fetch: Option<usize>,
 }
 
@@ -294,7 +294,7 @@ impl Applier<'_> {
         self.until_fetch = Some(FETCHED_TOGETHER - 1);
     }
 
-    /// Runs a call; returns false if it has failed.
+    /// Runs the call with this number; returns false if it has failed.
     fn call(&mut self, number: usize) -> bool {
         let Applier { executor, round, guards, reply, .. } = self;
         executor.run_applied(round, number, guards, reply)

@@ -18,14 +18,14 @@ use crate::system::clock::unix_ms;
 /// The reply to a client without access to a channel.
 const NO_CHANNEL: &str = "NOPERM No permissions to access a channel";
 
-/// The origin of a call.
+/// The origin of a call to be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Context {
-    /// A connection.
+    /// A connection outside a transaction.
     TopLevel,
     /// A connection between MULTI and EXEC.
     Transaction,
-    /// EXEC.
+    /// EXEC, which runs a queued call.
     Exec,
     /// A script.
     Script,
@@ -45,10 +45,10 @@ impl Context {
     }
 }
 
-/// Checks that the client may make a call; counts and logs a denied one.
+/// Checks that the client may make a call; counts and logs a refused call.
 ///
 /// # Errors
-/// `NOPERM`, which names the missing right.
+/// Returns `NOPERM` with the missing permission.
 #[inline]
 pub(crate) fn authorize(
     server: &Server,
@@ -64,8 +64,7 @@ pub(crate) fn authorize(
     check_databases(server, client, command, args, |select, call| authorize(server, client, select, call))
 }
 
-/// Checks that the client may use the databases that a call names in addition to the selected one, that is, that it may
-/// select them.
+/// Checks that the client may select the databases that a call names in addition to the selected one.
 #[inline]
 fn check_databases<E>(
     server: &Server,
@@ -75,7 +74,7 @@ fn check_databases<E>(
     check: impl Fn(&Command, Args<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let Some(databases_of) = command.spec.databases_of else { return Ok(()) };
-    // The handler reports an argument that is not a number.
+    // Arguments that are not numbers are skipped here; the handler reports them.
     let numbers = databases_of(args).into_iter().filter_map(|arg| parse_i64(args.get(arg)?));
     for number in numbers.filter(|&number| number != client.database as i64) {
         let (select, call) = selecting(server, number);
@@ -84,7 +83,7 @@ fn check_databases<E>(
     Ok(())
 }
 
-/// Returns a call that selects a database.
+/// Returns the SELECT command and a call of it for this database.
 fn selecting(server: &Server, number: i64) -> (&Command, OwnedBatch) {
     let select = server.registry.find_declared(b"select").expect("every server has it");
     let mut call = OwnedBatch::new();
@@ -92,10 +91,10 @@ fn selecting(server: &Server, number: i64) -> (&Command, OwnedBatch) {
     (select, call)
 }
 
-/// Checks that the client may use a database that it names by other means than SELECT.
+/// Checks that the client may use a database that a command specifies without SELECT.
 ///
 /// # Errors
-/// `NOPERM`, unless the database is selected or the client may select it.
+/// Returns `NOPERM` if the database is not the selected one and the client may not select it.
 pub(crate) fn authorize_database(
     server: &Server,
     client: &Client,
@@ -111,13 +110,13 @@ pub(crate) fn authorize_database(
 /// Checks that the client may subscribe to a channel.
 ///
 /// # Errors
-/// `NOPERM`.
+/// Returns `NOPERM` if the user has no access to the channel.
 pub(crate) fn authorize_channel(client: &Client, channel: &[u8]) -> Result<(), CommandError> {
     let is_allowed = client.is_unrestricted || client.identity.user().allows_channel(channel, false);
     if is_allowed { Ok(()) } else { Err(NO_CHANNEL.into()) }
 }
 
-/// Returns whether an allowed call may read keys that its arguments do not name, if its command can.
+/// Returns whether a permitted call may read keys that its arguments do not name; relevant only for commands that can.
 #[inline]
 pub(crate) fn may_read_any_key(client: &Client, command: &Command, args: Args<'_>) -> bool {
     let Handler::Data(data) = command.handler else { return false };
@@ -126,10 +125,10 @@ pub(crate) fn may_read_any_key(client: &Client, command: &Command, args: Args<'_
         || client.identity.user().reads_any_key(command, args)
 }
 
-/// Like [`authorize`], for a call that was allowed when queued and is now to be run by EXEC.
+/// Does what [`authorize`] does, for a call that was permitted when it was queued and that EXEC is about to run.
 ///
 /// # Errors
-/// `NOPERM`: the rules have changed since.
+/// Returns `NOPERM` if the rules have changed since the call was queued.
 #[inline]
 pub(crate) fn authorize_queued(
     server: &Server,
@@ -158,10 +157,10 @@ pub(crate) fn authorize_queued(
     })
 }
 
-/// Like [`authorize`], for a call that a script makes for its caller.
+/// Does what [`authorize`] does, for a call that a script makes for its caller.
 ///
 /// # Errors
-/// The missing right, in the form for scripts.
+/// Returns the missing permission, in the form for scripts.
 #[inline]
 pub(crate) fn authorize_scripted(
     server: &Server,
@@ -184,10 +183,10 @@ pub(crate) fn authorize_scripted(
     })
 }
 
-/// Like [`authorize`], for a blocked call that is run again, on any worker.
+/// Does what [`authorize`] does, for a blocked call that is about to run again, on any worker.
 ///
 /// # Errors
-/// `NOPERM`: the rules have changed since.
+/// Returns `NOPERM` if the rules have changed since the call was blocked.
 pub(crate) fn authorize_waiter(
     server: &Server,
     client_id: u64,
@@ -197,7 +196,7 @@ pub(crate) fn authorize_waiter(
     if !server.acl.restricts_anybody() {
         return Ok(());
     }
-    // A client that has disconnected, or whose user was removed, gets no reply anyway.
+    // If the client has disconnected or its user was removed, the reply is discarded in any case.
     let Some(view) = server.clients.get(client_id) else { return Ok(()) };
     let user = Arc::clone(&view.user.lock());
     let Some(user) = server.acl.find(&user.name).filter(|found| found.is_same(&user)) else { return Ok(()) };
@@ -208,7 +207,7 @@ pub(crate) fn authorize_waiter(
     })
 }
 
-/// Returns whether [`authorize`] would allow a call, without counting or logging.
+/// Returns whether [`authorize`] would permit a call, without counting or logging.
 #[inline]
 pub(crate) fn permits(server: &Server, client: &Client, command: &Command, args: Args<'_>) -> bool {
     let check = |command: &Command, call: Args<'_>| client.identity.user().check(command, call);
@@ -222,7 +221,7 @@ fn deny(server: &Server, client: &Client, command: &Command, args: Args<'_>, den
     refusal(client.identity.user(), denial, command, args)
 }
 
-/// Returns the error for the client.
+/// Returns the error that the client receives.
 fn refusal(user: &User, denial: Denial, command: &Command, args: Args<'_>) -> CommandError {
     match denial {
         Denial::Command => [b"NOPERM ", &*denial.explain(user, command, args)].concat().into(),

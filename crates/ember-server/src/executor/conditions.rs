@@ -1,5 +1,5 @@
-//! The conditions under which a command does not run at once: data being loaded, a failing disk, a snapshot that has to
-//! save first, keys being moved to another server.
+//! The conditions under which a command does not run immediately: data are being loaded, a disk fails, a snapshot has
+//! to save keys first, or keys are held (`server/held_keys.rs`).
 
 use ember_protocol::Args;
 use emberkv_core::error::CommandError;
@@ -17,14 +17,15 @@ use crate::server::conditions::{
 /// Flags of commands that may change keys.
 const CHANGES: Flags = Flags::WRITE.union(Flags::MAY_REPLICATE);
 
-/// Conditions that prevent changes of some keys.
+/// The conditions under which some keys must not be changed.
 const KEEPS_KEYS: Condition = Condition::SNAPSHOT.union(Condition::KEYS_HELD);
 
 impl Executor {
-    /// Returns whether a command is to be retried later. It comes from a client of this worker or from another worker.
+    /// Returns whether a command must be retried later. The command comes from a client of this worker or from another
+    /// worker.
     ///
     /// # Errors
-    /// The command is refused.
+    /// Returns the error with which the command is refused.
     #[cold]
     pub(super) fn must_wait(
         &mut self,
@@ -84,17 +85,17 @@ impl Executor {
         })
     }
 
-    /// Returns how many replicas must have a client's writes before it gets the reply.
+    /// Returns how many replicas must have a client's writes before the client receives the reply.
     #[inline]
     pub(crate) fn sync_replicas(&self, client: Option<&Client>) -> u32 {
         let own = client.and_then(|client| client.sync_wish.as_ref());
         own.map_or(self.config.sync_replicas, |wish| wish.replicas)
     }
 
-    /// Checks that a replica may run a client's call.
+    /// Checks that the server's role permits a client's call.
     ///
     /// # Errors
-    /// `READONLY` or `MASTERDOWN`.
+    /// Returns `READONLY` or `MASTERDOWN` if this server is a replica that must refuse the call.
     fn check_role(
         &self,
         now: Condition,
@@ -119,7 +120,8 @@ impl Executor {
         Ok(())
     }
 
-    /// Returns whether a key of the call cannot be changed now: it is held, or a snapshot has to save it first.
+    /// Returns whether a key of the call cannot be changed now, because the key is held or a snapshot has to save it
+    /// first.
     fn is_kept_waiting(&mut self, guards: &mut Guards<'static>, command: &Command, args: Args<'_>) -> bool {
         let keyspace = &self.server.keyspace;
         let holds_keys = self.server.conditions.get().contains(Condition::KEYS_HELD);
@@ -133,7 +135,8 @@ impl Executor {
         })
     }
 
-    /// Returns whether a command on one key may run on the worker that owns the key, which cannot make it wait.
+    /// Returns whether no condition refuses or delays a command on one key. Only then may it be sent to the key's
+    /// owner, because other workers cannot park the connection.
     #[inline]
     pub(super) fn meets_nothing(
         &mut self,

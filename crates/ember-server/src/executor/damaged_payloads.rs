@@ -1,5 +1,5 @@
-//! Log lines about payloads that `RESTORE` refuses: they are inconsistent, so the sender has damaged data or attacks
-//! the server.
+//! Log lines about payloads that `RESTORE` refuses because they are inconsistent: the sender has damaged data or
+//! attacks the server.
 
 use ember_protocol::Args;
 use emberkv_core::error::CommandError;
@@ -7,23 +7,23 @@ use emberkv_core::error::CommandError;
 use crate::catalogue::registry::Command;
 use crate::clients::client::ClientView;
 
-/// A worker writes at most one line per interval, so that a client cannot fill the disk with them.
+/// The interval per worker in which at most one line is logged, so that a client cannot fill the disk with log lines.
 const LINE_INTERVAL_MS: i64 = 1000;
 
 /// The index of the payload among the arguments of `RESTORE` and `RESTORE-ASKING`.
 const PAYLOAD_AT: usize = 3;
 
-/// A worker's log state of damaged payloads.
+/// A worker's state for logging damaged payloads.
 #[derive(Debug, Default)]
 pub(super) struct DamagedPayloads {
-    /// The time of the last line, Unix time in ms.
+    /// The time of the last line, as Unix time in ms.
     logged_ms: i64,
-    /// Payloads refused since then without a line.
+    /// The number of payloads refused since the last line.
     unlogged: u64,
 }
 
 impl DamagedPayloads {
-    /// Logs that a call has failed, if its payload is damaged. Called only for errors.
+    /// Logs that a call has failed, if the reason is a damaged payload. Called only for errors.
     pub(super) fn log_if_damaged(
         &mut self,
         command: &Command,
@@ -51,7 +51,7 @@ impl DamagedPayloads {
     }
 }
 
-/// Returns the form of a value whose payload begins with this byte, in the words of Redis's log.
+/// Returns the name that Redis's log uses for the kind of value whose payload begins with this byte.
 fn name(kind: u8) -> &'static str {
     match kind {
         9 => "Zipmap",

@@ -1,8 +1,8 @@
-//! Publishing, and pushes on their way to connections.
+//! Publishing of messages, and delivery of pushes to connections.
 //!
 //! A message is sent once to each worker that has receivers; the worker writes it to each of its connections. A worker
 //! handles its messages in order, so all subscribers receive one client's messages in the order of publication.
-//! Publishing never waits for a subscriber: unread output counts against the subscriber's output-buffer limit.
+//! Publishing never waits for a subscriber: unread output counts against the subscriber's `client-output-buffer-limit`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,12 +16,12 @@ use crate::clients::subscriptions::{Address, Kind, Name};
 use crate::server::conditions::Condition;
 use crate::server::{Server, WorkerHandle};
 
-/// The bytes of pushes queued for one worker above which commands wait until it has taken them: most commands would add
-/// more.
+/// The bytes of pushes queued for one worker above which commands wait until the worker has taken the pushes: most
+/// commands would add more.
 const DELAYING_BYTES: usize = 16 * 1024 * 1024;
 
-/// The bytes of pushes queued for one worker above which further ones are dropped and their receivers disconnected.
-/// Only a script or a transaction reaches it, because its calls cannot wait.
+/// The bytes of pushes queued for one worker above which further pushes are dropped and their receivers disconnected.
+/// Only a script or a transaction can exceed it, because the calls in them cannot wait.
 const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 impl Server {
@@ -58,13 +58,13 @@ impl Server {
             worker.mailbox.send(Message::Push(Arc::clone(&push), receivers));
             if waiting + bytes > DELAYING_BYTES {
                 self.conditions.set(Condition::PUSHES_LAG, true);
-                // The worker may have taken the pushes before the condition was set.
+                // The worker may have taken the pushes before the condition was set, so it must check again.
                 worker.mailbox.ring();
             }
         }
     }
 
-    /// Disconnects a client that misses a push.
+    /// Disconnects a client to which a push was not delivered.
     #[cold]
     fn overrun(&self, client_id: u64) {
         if let Some(view) = self.clients.get(client_id) {
@@ -77,7 +77,7 @@ impl Server {
         self.workers.iter().map(|worker| worker.push_bytes.load(Ordering::Relaxed) as u64).sum()
     }
 
-    /// Resumes commands that wait until pushes are taken, if they are.
+    /// Resumes commands that wait for pushes to be taken, if no worker has too many of them.
     #[inline]
     pub(crate) fn end_push_delay(&self) {
         let is_short = |worker: &WorkerHandle| worker.push_bytes.load(Ordering::Relaxed) <= DELAYING_BYTES;

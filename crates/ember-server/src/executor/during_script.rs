@@ -1,4 +1,4 @@
-//! Handles a worker's commands while a script has had exclusive access for long.
+//! Runs a worker's commands while a script has had exclusive access for long.
 
 use std::time::{Duration, Instant};
 
@@ -15,11 +15,11 @@ use crate::catalogue::registry::{Command, Handler, is_http};
 use crate::clients::client::Client;
 use crate::executor::session::Outcome;
 
-/// How long a worker waits outside the gate before it checks whether a script keeps it closed.
+/// The time for which a worker waits outside the gate before it checks whether a script keeps the gate closed.
 const GATE_WAIT: Duration = Duration::from_millis(10);
 
 impl Executor {
-    /// Enters the gate. Returns false if a script has kept it closed for long.
+    /// Enters the gate. Returns false if a script has kept the gate closed for long.
     #[inline]
     pub(crate) fn enter_gate(&mut self) -> bool {
         while !self.server.gate.try_enter(self.index, GATE_WAIT) {
@@ -35,19 +35,19 @@ impl Executor {
     /// Closes the gate for a client's command. The caller holds no lock.
     ///
     /// # Errors
-    /// A script has kept the gate closed for long. Then this worker is outside and its next commands run there, until
-    /// it enters again.
+    /// Returns `BUSY` if a script has kept the gate closed for long. This worker is then outside the gate, and its next
+    /// commands run there until it enters again.
     pub(crate) fn close_gate(
         &mut self,
         client_id: Option<u64>,
     ) -> Result<ExclusiveAccess<'static>, CommandError> {
-        // Notifications of evictions for the command are delivered while this worker is inside.
+        // Notifications of keys that were evicted for the command are delivered while this worker is inside the gate.
         self.deliver(&mut Guards::None, client_id);
         let mut has_waited = false;
         let (server, index) = (self.server, self.index);
         let waits_on = || {
             has_waited = true;
-            // Evictions for the command are in the journal: later records wait for theirs.
+            // Publishes the records of evictions for the command, because records with higher numbers wait for them.
             self.publish();
             !self.is_script_busy()
         };
@@ -56,18 +56,18 @@ impl Executor {
             return Err(self.busy_error());
         };
         if has_waited {
-            // The command did not spend this time.
+            // The time spent waiting does not count as the command's run time.
             self.clock = Instant::now();
         }
         server.journal.attach(&mut self.turn.journal);
         Ok(access)
     }
 
-    /// Like [`Executor::close_gate`], when the call was about to run. Returns `None` if another worker has had
-    /// exclusive access meanwhile and has left a condition under which the call must wait.
+    /// Does what [`Executor::close_gate`] does, for a call that was about to run. Returns `None` if another worker has
+    /// had exclusive access in the meantime and has set a condition under which the call must wait.
     ///
     /// # Errors
-    /// Also if the call must now be refused.
+    /// Returns the errors of [`Executor::close_gate`], or the error with which the call must now be refused.
     pub(crate) fn close_gate_to_run(
         &mut self,
         client: &Client,
@@ -82,8 +82,8 @@ impl Executor {
         Ok((!must_wait).then_some(access))
     }
 
-    /// Like [`Executor::close_gate`], for work that must not fail: the worker's other connections are served while it
-    /// waits.
+    /// Does what [`Executor::close_gate`] does, for work that must not fail: while the worker waits, it serves its
+    /// other connections.
     pub(crate) fn close_gate_serving_others(&mut self) -> ExclusiveAccess<'static> {
         let (server, index) = (self.server, self.index);
         loop {
@@ -106,7 +106,8 @@ impl Executor {
         self.server.scripting.running.busy_or_ended_error(self.config.busy_reply_threshold)
     }
 
-    /// Runs the commands of `batch` from number `start` on that may run during a script, and refuses the others.
+    /// Runs the commands of `batch`, beginning with number `start`, that are permitted during a script, and refuses the
+    /// others.
     #[cold]
     pub(crate) fn run_during_script(
         &mut self,
@@ -116,7 +117,7 @@ impl Executor {
         start: usize,
         reply: &mut Reply,
     ) -> Progress {
-        // The script's own time continues.
+        // The clock of the running script is restored afterwards.
         let clock = self.clock;
         let runs_script = std::mem::take(&mut self.runs_script);
         let sees_expired = self.turn.sees_expired;
@@ -147,14 +148,14 @@ impl Executor {
         if let Err(error) = authorization::authorize(self.server, client, command, args) {
             return self.refuse(client, guards, Some(command), error, reply);
         }
-        // A command that watches keys or is queued could come to access the keyspace.
+        // Commands that watch keys, or that are queued, could access the keyspace later.
         let is_harmless = matches!(command.handler, Handler::Server)
             && command.spec.flags.contains(Flags::ALLOW_BUSY)
             && (command.spec.group != Group::Transactions || command.spec.keys.is_empty())
             && (client.transaction.is_none() || command.spec.is_immediate)
             && client.watched.is_none();
         if !is_harmless {
-            // Also when the script has just ended: this worker is not inside the gate.
+            // The command is refused even if the script has just ended, because this worker is not inside the gate.
             let error = self.busy_error();
             return self.refuse(client, guards, Some(command), error, reply);
         }

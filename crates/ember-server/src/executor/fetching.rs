@@ -1,8 +1,8 @@
 //! Calls with missing values: their connections are parked until the values are fetched.
 //!
-//! A call has all its values or has not begun, so it is run again from its beginning. Before the connection is parked,
-//! the values of the later commands in its batch are requested, too: a pipeline waits for the disk once, not once per
-//! command.
+//! A call does not begin before all its values are in memory, so it can be run again from its beginning. Before the
+//! connection is parked, the missing values of the later commands in its batch are requested, too: a pipeline waits for
+//! the disk once, not once per command.
 
 use std::sync::atomic::Ordering;
 
@@ -21,7 +21,7 @@ use crate::clients::transaction::Transaction;
 use crate::tiers::Tiers;
 
 impl Executor {
-    /// Requests a call's missing values; the worker is notified when all are fetched, or one cannot be read.
+    /// Requests the missing values of a call. The worker is notified once all are fetched, or one cannot be read.
     #[cold]
     pub(super) fn request_missing(
         &mut self,
@@ -48,7 +48,7 @@ impl Executor {
         Context { keyspace, guards, turn: &mut self.turn, database, waiting: Waiting::Never }
     }
 
-    /// Requests the missing values of the call with number `number`, and those that the later calls will need.
+    /// Requests the missing values of the call with number `number`, and those of the later calls in the batch.
     #[cold]
     pub(super) fn begin_fetching(
         &mut self,
@@ -68,7 +68,7 @@ impl Executor {
             let args = batch.command(number, input);
             let Some(command) = self.prepared[number - first].command else { continue };
             let Handler::Data(_) = command.handler else {
-                // The command may select another database, or be MULTI.
+                // The calls after this command may be for another database, or be queued.
                 if command.spec.is_immediate || command.spec.name == "select" {
                     break;
                 }
@@ -82,8 +82,8 @@ impl Executor {
         tiers.order(orders);
     }
 
-    /// Returns whether values are missing for the queued calls of a transaction, as far as that is known in advance;
-    /// they are recorded in `missing`.
+    /// Returns whether values are missing for the queued calls of a transaction, as far as that is known in advance,
+    /// and records the keys in `Turn::missing`.
     #[cold]
     pub(super) fn misses_queued_values(&mut self, database: usize, transaction: &Transaction) -> bool {
         let mut guards = Guards::None;
@@ -102,7 +102,7 @@ impl Executor {
         !self.turn.missing.is_empty()
     }
 
-    /// Returns whether values of a script's declared keys are missing; they are recorded in `missing`.
+    /// Returns whether values of a script's declared keys are missing, and records the keys in `Turn::missing`.
     #[cold]
     pub(crate) fn misses_declared_values(&mut self, database: usize, keys: &[&[u8]]) -> bool {
         let keyspace = &self.server.keyspace;
@@ -117,14 +117,15 @@ impl Executor {
                 self.turn.missing.push((database, (*key).into()));
             }
         }
-        // If they exceed the memory for values, each is read when the script accesses it.
+        // Values that together exceed the memory for values are not fetched here: each is read when the script accesses
+        // it.
         !self.turn.missing.is_empty() && bytes <= self.turn.values_bytes_max
     }
 
-    /// Reads a call's missing values on this thread. The locks of its keys are held.
+    /// Reads the missing values of a call on this thread. The caller holds the locks of the call's keys.
     ///
     /// # Errors
-    /// A value cannot be read.
+    /// Returns an error if a value cannot be read.
     #[cold]
     pub(super) fn fetch_missing(
         &mut self,
@@ -135,13 +136,13 @@ impl Executor {
         tiers.fetch_now(&mut self.context(guards, database))
     }
 
-    /// Returns whether a call with missing values may be parked: some calls cannot be run again later.
+    /// Returns whether a call with missing values may be parked, that is, whether it can be run again later.
     pub(super) fn may_park(&self) -> bool {
         self.section == Section::Shared && !self.runs_script
     }
 
-    /// Requests the missing values of the next command, and those that later ones will need, for commands from another
-    /// worker, or of a connection of this worker that waits for answers anyway. The caller parks them.
+    /// Requests the missing values of the message's next command, and those of its later commands. The message is from
+    /// another worker, or of a connection of this worker that already waits for answers. The caller parks the message.
     #[cold]
     pub(super) fn request_for_message(&mut self, message: &mut Forwarded, guards: &mut Guards<'static>) {
         self.last_parked += 1;
@@ -159,7 +160,7 @@ impl Executor {
         tiers.order(orders);
     }
 
-    /// Continues commands that were parked.
+    /// Continues the commands that were parked under number `parked`.
     pub(crate) fn run_parked(&mut self, parked: u64, failure: Option<Box<str>>) {
         let Some(at) = self.fetching.iter().position(|message| message.parked == parked) else { return };
         let mut message = self.fetching.swap_remove(at);
@@ -172,19 +173,19 @@ impl Executor {
         self.run_forwarded(message);
     }
 
-    /// Requests the missing values of a blocked call; the clients blocked on this key are tried again when they are
-    /// fetched.
+    /// Requests the missing values of a blocked call. Once they are fetched, the calls of the clients blocked on this
+    /// key are run again.
     pub(super) fn request_for_blocked(&mut self, guards: &mut Guards<'static>, database: usize, key: &[u8]) {
         self.request_missing(guards, database, Awaiting::Waiters(database, key.into()));
     }
 
-    /// Tries the clients blocked on a key again.
+    /// Runs the calls of the clients blocked on a key again.
     pub(crate) fn serve_again(&mut self, database: usize, key: Box<[u8]>) {
         self.turn.notices.ready.push((database, key));
         self.deliver(&mut Guards::None, None);
     }
 
-    /// Stops applying the primary's stream: a value cannot be read.
+    /// Stops applying the primary's stream, because a value cannot be read.
     #[cold]
     pub(super) fn leave_unread(&mut self, client: &mut Client) -> super::Progress {
         if let Some(primary) = &client.primary {
@@ -197,7 +198,7 @@ impl Executor {
         super::Progress::Close
     }
 
-    /// Answers the first command of a batch with the error that its values cannot be read.
+    /// Replies to the first command of a batch with the error that its values cannot be read.
     #[cold]
     pub(super) fn refuse_unread(
         &mut self,

@@ -1,4 +1,4 @@
-//! Forwarding: in sharded mode, commands are sent to the workers that own their keys, and replies are put in order.
+//! Forwarding: in sharded mode, a worker sends commands to the owners of their keys, and puts the replies in order.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -21,7 +21,7 @@ use crate::clients::client::{Client, ReplyMode};
 use crate::clients::connection::Connection;
 use crate::clients::mailbox::Message;
 
-/// The number of empty messages kept for their buffers: about as many as are usually in flight.
+/// The maximum number of empty messages whose buffers are retained: about as many as are usually in flight.
 const SPARE_MAX: usize = 64;
 
 impl Executor {
@@ -32,8 +32,9 @@ impl Executor {
             })
     }
 
-    /// Runs commands here until one belongs to another worker. Then takes the commands that may run on any worker, up
-    /// to one that must wait for the answers, sends each to its owner, and runs this worker's own meanwhile.
+    /// Runs commands on this worker until one belongs to another worker. Then it collects the following commands that
+    /// may run on any worker, up to the first that must wait for their replies, sends each to its owner, and runs this
+    /// worker's own commands meanwhile.
     pub(super) fn run_forwarding(
         &mut self,
         token: usize,
@@ -50,7 +51,8 @@ impl Executor {
                 executor.forward_to(guards, client, prepared, batch.command(number, input))
             };
         let mut from = start;
-        // Each command is checked once: a condition that keeps it here may end or begin at any moment.
+        // Each command is checked only once, because a condition that keeps it on this worker may begin or end at any
+        // moment.
         let mut owners = Vec::new();
         while from < batch.len() {
             let owner = owner_of(self, &mut guards, client, from).filter(|&owner| owner != self.index);
@@ -115,7 +117,8 @@ impl Executor {
             self.stats.forwarded.add(message.prepared.len() as u64);
             self.server.workers[message.owner].mailbox.send(Message::Run(message));
         }
-        // Not through `execute_for`: a pause that has begun meanwhile does not apply to commands already started.
+        // `execute_for` is not used: a pause that has begun since must not delay commands of a batch that was already
+        // sent.
         self.turn.no_touch = client.view.no_touch.load(Ordering::Relaxed);
         let mut misses_values = false;
         for number in (from..from + owners.len()).filter(|number| owners[number - from] == local.owner) {
@@ -157,8 +160,8 @@ impl Executor {
         Progress::Awaiting(next, Assembly { owners, local, answers: Vec::new(), outstanding })
     }
 
-    /// Returns the owner for a command that may run on any worker, or `None` for one that runs here after all earlier
-    /// ones.
+    /// Returns the owner of the command's key if the command may run on any worker. Returns `None` if the command must
+    /// run on this worker, after all earlier ones.
     fn forward_to(
         &mut self,
         guards: &mut Guards<'static>,
@@ -170,7 +173,7 @@ impl Executor {
         let may_run_anywhere = matches!(command.handler, Handler::Data(data) if data.run.is_short(args))
             && client.transaction.is_none()
             && client.tracking.is_none()
-            // A RESP2 client with subscriptions may not run it.
+            // RESP2 clients with subscriptions may not run data commands.
             && (client.subscriptions.is_none() || client.view.is_resp3.load(Ordering::Relaxed))
             && command.spec.accepts(args.len())
             && client.is_authenticated
@@ -203,15 +206,15 @@ impl Executor {
         message.sees_expired = self.turn.sees_expired;
     }
 
-    /// Retries commands of other workers that had to wait.
+    /// Retries the commands of other workers that wait for a condition to end.
     pub(crate) fn run_held(&mut self) {
         for message in std::mem::take(&mut self.held) {
             self.run_forwarded(message);
         }
     }
 
-    /// Runs commands from another worker and sends the replies back. Conditions may have changed since they were sent:
-    /// then they are refused here, or wait here.
+    /// Runs commands from another worker and sends the replies back. If conditions have changed since they were sent,
+    /// commands are refused or delayed here.
     pub(crate) fn run_forwarded(&mut self, mut message: Box<Forwarded>) {
         self.last_record = message.last_record;
         self.clock = Instant::now();
@@ -327,7 +330,7 @@ impl Executor {
         }
     }
 
-    /// Refuses commands from another worker while a script keeps all workers from the keyspace.
+    /// Refuses commands from another worker while a script keeps this worker outside the gate.
     #[cold]
     pub(crate) fn refuse_forwarded(&mut self, mut message: Box<Forwarded>) {
         let error = self.busy_error();

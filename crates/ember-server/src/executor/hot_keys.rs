@@ -1,4 +1,4 @@
-//! The hottest keys of all workers, for commands and subscribers.
+//! The most accessed keys of all workers, for commands and subscribers.
 
 use crate::clients::subscriptions::Kind;
 use crate::observability::hot_keys::{Access, Announced, HotKey, Merged};
@@ -6,7 +6,7 @@ use crate::server::Server;
 use crate::system::clock::unix_ms;
 
 impl Server {
-    /// Returns the most accessed keys of the last seconds; `wanted` selects one kind of access.
+    /// Returns the most accessed keys of the last seconds; `wanted` selects reads or writes only.
     pub(crate) fn hottest_keys(&self, wanted: Option<Access>, count: usize) -> Vec<HotKey> {
         let now_ms = unix_ms();
         let mut merged = Merged::default();
@@ -14,8 +14,8 @@ impl Server {
         merged.hottest(self.config.snapshot().hotkeys_sampling, wanted, count)
     }
 
-    /// Publishes the keys that have become hot, if any client has subscriptions: on `__hotkeys@<database>__:read` or
-    /// `__hotkeys@<database>__:write`, with the key as the message.
+    /// Publishes the keys that have become hot, if any client has subscriptions: on the channel
+    /// `__hotkeys@<database>__:read` or `__hotkeys@<database>__:write`, with the key as the message.
     pub(crate) fn announce_hot_keys(&self, announced: &mut Announced) {
         if self.pubsub.len(Kind::Channel) + self.pubsub.len(Kind::Pattern) == 0 {
             *announced = Announced::default();

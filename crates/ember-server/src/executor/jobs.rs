@@ -1,4 +1,4 @@
-//! Jobs: work of calls that other threads do while the connections are parked.
+//! Jobs: work of calls that runs on other threads while the calls' connections are parked.
 //!
 //! ```text
 //! worker   parks the connection ─ begins the job
@@ -22,47 +22,48 @@ use crate::clients::client::ClientView;
 use crate::clients::mailbox::Message;
 use crate::server::Server;
 
-/// The maximum number of threads that wait for other servers. Further jobs wait until one of them is finished.
+/// The maximum number of threads that wait for other servers. Further jobs are queued until one of the running jobs is
+/// finished.
 const NETWORK_THREADS_MAX: usize = 16;
 
-/// Work of a call.
+/// The work of a call that runs on another thread.
 pub(crate) trait Job: Send {
     /// Returns the worker that settles the job.
     fn worker(&self) -> usize;
 
-    /// Does the work, on a thread that is no worker.
+    /// Does the work, on a thread that is not a worker.
     fn run(&mut self, server: &'static Server);
 
-    /// Ends the call, and returns its reply if a connection waits for one. The worker is inside the gate and holds no
-    /// lock.
+    /// Completes the call on its worker, and returns the reply if a connection waits for it. The worker is inside the
+    /// gate and holds no lock.
     fn settle(self: Box<Self>, executor: &mut Executor) -> Option<Settled>;
 }
 
-/// A call with its reply.
+/// A completed call and its reply.
 pub(crate) struct Settled {
-    /// The connection's number at its worker.
+    /// The token of the connection at its worker.
     pub(crate) token: usize,
     pub(crate) client_id: u64,
     pub(crate) reply: Box<Reply>,
-    /// The last journal record of the call's changes.
+    /// The number of the last journal record of the call's changes.
     pub(crate) record: u64,
 }
 
-/// A call whose job is finished.
+/// A call whose job has done its work.
 pub(crate) struct Finished<'c> {
     pub(crate) client: &'c ClientView,
     pub(crate) command: &'static Command,
     pub(crate) args: Args<'c>,
-    /// An upper bound of the bytes of the requests that contained the call.
+    /// An upper bound of the size, in bytes, of the requests that contained the call.
     pub(crate) wire_bytes_max: usize,
     pub(crate) begun: Instant,
-    /// The held keys.
+    /// The keys that are held for the call.
     pub(crate) keys: &'c [Box<[u8]>],
 }
 
 impl Executor {
-    /// Releases the keys of a call whose job is finished, delivers the notifications of its changes, and counts and
-    /// times it.
+    /// Releases the keys that are held for a call, delivers the notifications of its changes, and counts and times the
+    /// call.
     pub(crate) fn finish_job(
         &mut self,
         call: &Finished<'_>,
@@ -74,7 +75,7 @@ impl Executor {
         self.server.release_keys(call.keys);
         self.deliver(&mut Guards::None, Some(client.id));
         self.clock = call.begun;
-        // The call is timed individually, even if most calls of the command are quick.
+        // The call is timed individually, even if the command counts as quick.
         let times_each = std::mem::replace(&mut self.times_each, true);
         self.finish(command, result.map(|()| Outcome::Done), args, Some(client), &mut reply);
         self.times_each = times_each;
@@ -84,12 +85,12 @@ impl Executor {
     }
 }
 
-/// The limit of the threads of a job.
+/// The resource that limits the number of threads for a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effort {
-    /// Waiting for another server.
+    /// The job waits for another server.
     Network,
-    /// Computing.
+    /// The job computes.
     Processor,
 }
 
@@ -97,12 +98,12 @@ pub(crate) enum Effort {
 pub(crate) struct Jobs {
     network: Pool<Box<dyn Job>>,
     processor: Pool<Box<dyn Job>>,
-    /// Jobs whose work is done.
+    /// Jobs that have done their work and are not settled yet.
     done: Mutex<Vec<Box<dyn Job>>>,
 }
 
 impl Jobs {
-    /// Creates the pools without threads. At most `processors` threads compute at a time.
+    /// Creates the pools without threads. At most `processors` threads compute concurrently.
     pub(crate) fn new(processors: usize) -> Jobs {
         Jobs {
             network: Pool::new("job-network", NETWORK_THREADS_MAX, |server| {
@@ -124,7 +125,7 @@ impl Jobs {
     /// Starts a job; its worker receives [`Message::JobsDone`] when the work is done.
     ///
     /// # Errors
-    /// The system cannot start a thread; the job is returned.
+    /// Returns the job with the error if the system cannot start a thread.
     pub(crate) fn begin<J: Job + 'static>(
         server: &'static Server,
         effort: Effort,
@@ -147,19 +148,19 @@ impl Jobs {
         }
     }
 
-    /// Notifies the worker of a job that the work is done.
+    /// Notifies a job's worker that the work is done.
     pub(crate) fn notify(&self, server: &Server, job: Box<dyn Job>) {
         let worker = job.worker();
         self.done.lock().push(job);
         server.workers[worker].mailbox.send(Message::JobsDone);
     }
 
-    /// Returns whether any jobs of a worker are done.
+    /// Returns whether a worker has jobs to settle.
     pub(crate) fn are_done(&self, worker: usize) -> bool {
         self.done.lock().iter().any(|job| job.worker() == worker)
     }
 
-    /// Takes the finished jobs of a worker.
+    /// Takes the jobs that a worker has to settle.
     pub(crate) fn take_done(&self, worker: usize) -> Vec<Box<dyn Job>> {
         self.done.lock().extract_if(.., |job| job.worker() == worker).collect()
     }

@@ -1,23 +1,24 @@
 //! Linking: threads link the vectors that calls have added to vector sets, while workers continue.
 //!
 //! ```text
-//! worker   a call adds a vector: searches find it from now on ─ queues the key, at intervals
+//! worker   a call adds a vector, which searches find from now on ─ queues the key, at intervals
 //! thread   takes some vectors of the key (briefly under the shard's lock) ─ chooses their links, in a view
-//!          ─ adds the links (briefly under the lock) ─ and so on, until none is left
+//!          ─ adds the links (briefly under the lock) ─ repeats until no vector is left
 //! ```
 //!
 //! While files are loaded, replayed commands queue keys in the same way, and the loading thread helps above
-//! [`PENDING_HOLD`]. The server serves clients as soon as everything is read: vectors that are not linked by then are
-//! found like all new ones.
+//! [`PENDING_HOLD`]. The server serves clients as soon as all files are read: vectors that are not linked by then are
+//! found like new ones.
 //!
 //! Searches no longer find a removed vector; the threads repair the graph around it, under the lock, and free its slot.
 //!
-//! Searches compare every vector that is not linked yet, and every remainder of a removed one, so their number is
-//! limited: above [`PENDING_HOLD`] the key is held (`server/held_keys.rs`), and calls that would change it wait until
-//! [`PENDING_RESUME`].
+//! Searches compare every vector that is not linked yet, and every removed vector whose slot is not freed, so the
+//! number of both is limited: above [`PENDING_HOLD`] the key is held (`server/held_keys.rs`), and calls that would
+//! change it wait until [`PENDING_RESUME`].
 //!
-//! The same threads build the lists of vectors, in steps of about a millisecond between which they link. Changes made
-//! meanwhile are applied to the new lists until so few are left that the lists can replace the old ones.
+//! The same threads build the lists of vectors, in steps of about a millisecond; between two steps they link vectors.
+//! Changes made in the meantime are applied to the new lists. Once only few changes are left, the new lists replace the
+//! old ones.
 //!
 //! The threads run at a lower priority than workers, and yield to them between two batches.
 
@@ -31,41 +32,42 @@ use parking_lot::Mutex;
 use super::pool::{self, Pool};
 use crate::server::Server;
 
-/// The limit of pending work per key: vectors that are not linked yet, and removed ones whose slots are not freed. From
-/// this number on, calls that would change the key wait.
+/// The number of pending vectors of a key from which on calls that would change the key wait. Pending are vectors that
+/// are not linked yet, and removed vectors whose slots are not freed.
 const PENDING_HOLD: usize = 1024;
 
-/// The number of pending vectors at which those calls continue.
+/// The number of pending vectors of a key at which waiting calls continue.
 const PENDING_RESUME: usize = 960;
 
-/// How long a key rests when a snapshot has no memory to hold its value.
+/// The delay before a key is processed again when a snapshot has no memory left to preserve the key's value.
 const REST_TIME: Duration = Duration::from_millis(2);
 
-/// Batches after which another key is processed.
+/// The number of batches of a key after which another key is processed.
 const TURN_BATCHES: usize = 64;
 
-/// Distances per training step, and steps after which the changes are applied and other keys are processed.
+/// The number of distances computed per training step, and of steps after which the changes are applied and other keys
+/// are processed.
 const STEP_DISTANCES: usize = 20_000;
 const TURN_STEPS: usize = 16;
 
-/// A key, with its database.
+/// The database and the name of a key.
 type Place = (usize, Box<[u8]>);
 
-/// The remaining linking work of a key.
+/// The linking work that remains for a key.
 enum Left {
     Nothing,
     More,
-    /// A snapshot has no memory to hold the present value.
+    /// The key must be processed later: a snapshot has no memory left to preserve its present value.
     Later,
 }
 
 /// The result of linking a batch of vectors.
 enum Batch {
-    /// There was nothing to link.
+    /// There was no vector to link.
     None,
-    /// A snapshot has no memory to hold the present value.
+    /// Linking is not possible now: a snapshot has no memory left to preserve the key's present value.
     Later,
-    /// The batch is linked; this number is left.
+    /// The batch is linked; `left` vectors are still pending.
     Done { left: usize },
 }
 
@@ -79,19 +81,19 @@ fn link_batch(server: &Server, (database, key): &Place) -> Batch {
         Next::Linking(batch) => batch,
     };
     let plans = linking::plan(&batch);
-    // Dropped first, so that nothing is copied for a view that is no longer used.
+    // The batch is dropped before the links are added, because a view that still exists would cause copying.
     drop(batch);
     let left = linking::commit(&server.keyspace, *database, key, &plans);
     Batch::Done { left: left + dead }
 }
 
-/// A key, and the lists being built for its index.
+/// A key, and the lists that are being built for its index.
 type InTraining = (Place, Box<Training>);
 
 /// The linking threads of a server.
 pub(crate) struct Links {
     pool: Pool<Place>,
-    /// Keys that are held because too many of their vectors are unlinked.
+    /// The keys that are held because they have too many pending vectors.
     held: Mutex<HashSet<Box<[u8]>>>,
 }
 
@@ -110,14 +112,14 @@ impl Links {
         server.services.get()
     }
 
-    /// Queues a key for linking, and holds it if too much is left.
+    /// Queues a key for linking, and holds it if too many of its vectors are pending.
     pub(super) fn link(&self, server: &'static Server, place: Place) {
-        // Before the threads are notified: the thread that finds nothing left to do releases the key.
+        // The key is held before the threads are notified, because the thread that finds no more work releases it.
         self.hold_with(server, &place.1, linking::left(&server.keyspace, place.0, &place.1));
         self.notify(server, place);
     }
 
-    /// Notifies the threads of a key with unlinked vectors.
+    /// Notifies the threads of a key with pending vectors.
     fn notify(&self, server: &'static Server, place: Place) {
         if let Err((place, error)) = self.pool.push_once(server, place) {
             tracing::warn!("linking of vectors is delayed: cannot start a thread: {error}");
@@ -125,8 +127,8 @@ impl Links {
         }
     }
 
-    /// Queues a key for linking while files are loaded, when no client can be held: the caller helps if too much is
-    /// left.
+    /// Queues a key for linking while files are loaded. Then calls cannot be delayed, so the calling thread links
+    /// vectors itself while too many are pending.
     pub(crate) fn link_loaded(&self, server: &'static Server, place: Place) {
         self.notify(server, place.clone());
         while linking::left(&server.keyspace, place.0, &place.1) > PENDING_HOLD {
@@ -167,7 +169,7 @@ impl Links {
         }
     }
 
-    /// Continues training lists for a while; returns `None` once the index uses them or no longer exists.
+    /// Continues building lists for some steps; returns `None` once the index uses them or no longer exists.
     fn train_some(&self, server: &'static Server, (place, mut training): InTraining) -> Option<InTraining> {
         for _ in 0..TURN_STEPS {
             if training.step(STEP_DISTANCES) {
@@ -179,12 +181,12 @@ impl Links {
         if continues {
             return Some((place, training));
         }
-        // Some vectors may have to be added to the new lists.
+        // Some vectors may still have to be added to the new lists.
         self.notify(server, place);
         None
     }
 
-    /// Links vectors of a key for a while.
+    /// Links some batches of a key's vectors.
     fn link_some(&self, server: &'static Server, place: &Place) -> Left {
         for _ in 0..TURN_BATCHES {
             match link_batch(server, place) {
@@ -197,7 +199,7 @@ impl Links {
         Left::More
     }
 
-    /// Holds a key with this number of unlinked vectors, or releases it.
+    /// Holds or releases a key that has this number of pending vectors.
     fn hold_with(&self, server: &Server, key: &[u8], left: usize) {
         if left >= PENDING_HOLD {
             self.hold(server, key);

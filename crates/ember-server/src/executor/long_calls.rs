@@ -1,10 +1,10 @@
 //! Long-running commands: a call that reads more than `long-call-elements` elements runs on a job thread, on borrowed
 //! values, while its worker serves other clients.
 //!
-//! Its keys are held meanwhile (`server/held_keys.rs`), unless a shared value of their kind can be changed at little
-//! cost: calls that name a held key and may change it wait, as they would for the long call itself. A change that does
-//! not name the key copies the borrowed value. A call that stores a result detects such changes by a watch of its keys,
-//! and is run again on its worker.
+//! During the call its keys are held (`server/held_keys.rs`): calls that name a held key and may change it wait, as
+//! they would for the long call itself. Keys are not held if a borrowed value of their kind can be changed at little
+//! cost. A change that does not name the key copies the borrowed value. A call that stores a result watches its keys to
+//! detect such changes, and is then run again on its worker.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -25,11 +25,11 @@ use crate::server::Server;
 use crate::server::conditions::{Condition, READ_ONLY_ERROR};
 use crate::tiers::Tiers;
 
-/// Bytes of values that an offloaded call may copy to change them. Larger values are changed in place: the machine may
-/// not have the memory for a second copy.
+/// The maximum bytes of values that an offloaded call may copy in order to change them. Larger values are changed in
+/// place, because the machine may not have the memory for a second copy.
 const COPIED_BYTES_MAX: usize = 1 << 30;
 
-/// Arguments of at least this many bytes are freed in the background together with the borrowed values.
+/// The size in bytes from which on a call's arguments are freed in the background, together with the borrowed values.
 const FREED_LATER_BYTES: usize = 1 << 20;
 
 /// A call that runs on a job thread.
@@ -37,9 +37,9 @@ struct LongCall {
     client: Arc<ClientView>,
     command: &'static Command,
     begun: Instant,
-    /// The number of replicas that must have its writes.
+    /// The number of replicas that must have the call's writes.
     replicas: u32,
-    /// The held keys.
+    /// The keys that are held during the call.
     keys: Vec<Box<[u8]>>,
     loan: Loan,
     reply: Box<Reply>,
@@ -47,11 +47,11 @@ struct LongCall {
 }
 
 impl Executor {
-    /// Offloads a call and parks its connection. The locks of its keys are held. A call that would copy more than
-    /// memory permits runs here.
+    /// Offloads a call and parks its connection. The caller holds the locks of the call's keys. A call that would copy
+    /// more than memory permits runs on the worker.
     ///
     /// # Errors
-    /// The handler's error.
+    /// Returns the handler's error.
     #[cold]
     pub(super) fn offload(
         &mut self,
@@ -118,7 +118,7 @@ impl Job for LongCall {
         let server = executor.server;
         if loan.may_store() {
             let Handler::Data(data) = command.handler else { unreachable!("it runs on keys") };
-            // So that the call's records need not be copied.
+            // Earlier records are published first, so that the call's records need not be copied.
             executor.publish();
             let (keyspace, turn, database) = (&server.keyspace, &mut executor.turn, loan.database());
             let mut guards = Guards::None;
@@ -127,7 +127,7 @@ impl Job for LongCall {
             let waiting = Waiting::Never;
             let mut context = Context { keyspace, guards: &mut guards, turn, database, waiting };
             let is_unchanged = loan.end_watch(&mut context);
-            // The role and the state of the disk may have changed meanwhile.
+            // The role and the state of the disk may have changed since the call began.
             let is_replica = server.conditions.get().contains(Condition::REPLICA);
             let refusal = is_replica.then(|| READ_ONLY_ERROR.to_owned());
             if let Some(refusal) = refusal.or_else(|| server.conditions.write_refusal(replicas)) {
@@ -148,7 +148,7 @@ impl Job for LongCall {
         let call = Finished { client: &client, command, args, wire_bytes_max, begun, keys: &keys };
         let settled = executor.finish_job(&call, result, reply);
         if wire_bytes_max >= FREED_LATER_BYTES {
-            // No part of it is a freed value.
+            // The number of values is 0: no part of the loan counts as a freed value.
             reclaim::later(loan, 0);
         }
         Some(settled)

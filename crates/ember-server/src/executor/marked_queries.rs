@@ -1,4 +1,4 @@
-//! Marked live queries on their way to the workers that evaluate them.
+//! Sends marked live queries to the workers that evaluate them.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use crate::clients::watchers::Marked;
 use crate::server::Server;
 
 impl Executor {
-    /// Sends the queries that the last command has marked to their owners. The caller holds no lock.
+    /// Sends the live queries that the last command has marked to their owners. The caller holds no lock.
     pub(super) fn send_marked(&mut self) {
         let mut queries = std::mem::take(&mut self.turn.notices.queries);
         queries.drain(..).for_each(|query| self.send_to_owner(query));
@@ -33,14 +33,14 @@ impl Executor {
 }
 
 impl Server {
-    /// Evaluates all live queries again, because loading may have changed keys without notifications. The caller holds
-    /// no lock. O(shards + queries).
+    /// Marks all live queries for evaluation, because loading may have changed keys without notifications. The caller
+    /// holds no lock. O(shards + queries).
     pub(crate) fn renew_queries(&self) {
         for shard in 0..SHARDS {
             let data = self.keyspace.lock(shard);
             let queries: Vec<Arc<LiveQuery>> =
                 data.observers().into_iter().flat_map(Observers::all_queries).cloned().collect();
-            // A query that was marked already may have been dropped with the notices of the loading thread.
+            // A query that was already marked may have been dropped with the notices of the loading thread.
             queries.iter().for_each(|query| _ = query.mark());
             drop(data);
             let since = Instant::now();

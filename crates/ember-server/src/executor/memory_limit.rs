@@ -1,11 +1,12 @@
-//! Enforces `maxmemory`: keys are evicted before commands run, and by the periodic work.
+//! Enforces `maxmemory`: keys are evicted before commands run, and by periodic work.
 //!
-//! For a command that may need memory, as much is freed as the command brings, or it is refused. Before any other
-//! command of a connection at most [`EVICTED_TOGETHER_BYTES`] are freed, so that reads are not delayed for long after
-//! the limit was lowered.
+//! Before a command that may need memory, enough is freed for the size of its request, or the command is refused.
+//! Before any other command of a connection, at most [`EVICTED_TOGETHER_BYTES`] are freed, so that reads are not
+//! delayed for long after the limit was lowered.
 //!
-//! The memory that a snapshot holds back counts, and evicting a key that it has still to save adds to it. While that
-//! memory is at its maximum, calls that would have to evict wait, and nothing else evicts.
+//! The memory that a running snapshot retains (old values not yet written) counts, and evicting a key that the snapshot
+//! has not saved yet adds to it. While this memory is at its maximum, calls that would have to evict wait, and periodic
+//! work evicts no keys.
 
 use std::sync::atomic::Ordering;
 
@@ -19,13 +20,14 @@ use crate::clients::client::Client;
 use crate::server::conditions::Condition;
 use crate::tiers::Tiers;
 
-/// Growth that is published before the batch ends, so that the memory limit is exact to within this size per worker.
+/// The growth of the data, in bytes, that a worker publishes before its batch ends. The memory limit is exact to within
+/// this size per worker.
 const GROWTH_PUBLISHED_BYTES: i64 = 64 * 1024;
 
-/// Bytes freed per tick, or before one command that needs none: some hundred keys.
+/// The maximum bytes freed per tick, or before one command that needs no memory: some hundred keys.
 const EVICTED_TOGETHER_BYTES: usize = 1024 * 1024;
 
-/// The memory that a snapshot holds back counts up to this fraction of the limit.
+/// The memory that a snapshot retains counts up to `maxmemory` divided by this number.
 const HELD_BACK_SHARE: usize = 8;
 
 impl Executor {
@@ -33,19 +35,19 @@ impl Executor {
         usize::try_from(self.config.maxmemory).unwrap_or(usize::MAX)
     }
 
-    /// Returns whether `incoming` more bytes would exceed the limit. The memory of clients counts like that of the
-    /// data, but only keys are evicted here.
+    /// Returns whether `incoming` more bytes would exceed `maxmemory`. The memory of clients counts, but only keys are
+    /// evicted here.
     #[inline]
     fn exceeds_limit(&self, incoming: usize) -> bool {
         self.exceeds(self.limit_bytes(), incoming)
     }
 
-    /// Returns whether memory is limited and `bytes` more would exceed the limit.
+    /// Returns whether memory is limited and `bytes` more bytes would exceed the budget.
     pub(super) fn exceeds_memory_with(&self, bytes: usize) -> bool {
         self.config.maxmemory != 0 && self.exceeds_budget(bytes)
     }
 
-    /// Returns whether `incoming` more bytes exceed the headroom: with demotion, the limit applies to all resident
+    /// Returns whether `incoming` more bytes would exceed the budget: with demotion, `maxmemory` limits all resident
     /// memory.
     #[inline]
     fn exceeds_budget(&self, incoming: usize) -> bool {
@@ -59,16 +61,16 @@ impl Executor {
         used.saturating_add(incoming) > limit
     }
 
-    /// Returns the bytes that count in addition to the keys: the memory of clients, and what a snapshot holds back. The
-    /// latter is a small part of the limit, unless the limit is very low.
+    /// Returns the bytes that count in addition to the keys: the memory of clients, and the memory that a snapshot
+    /// retains. The latter is a small part of `maxmemory`, unless `maxmemory` is very low.
     #[inline]
     fn non_key_bytes(&self) -> usize {
         let held_back = self.server.keyspace.held_back().bytes().min(self.limit_bytes() / HELD_BACK_SHARE);
         self.client_memory.total() + held_back
     }
 
-    /// Returns whether a call of `incoming` bytes must wait because it would evict keys while a snapshot holds back its
-    /// maximum. It is retried when some of that is written.
+    /// Returns whether a call of `incoming` bytes must wait, because it would evict keys while a snapshot retains its
+    /// maximum of memory. The call is retried when the snapshot has written some of it.
     pub(super) fn waits_to_evict(&self, incoming: usize) -> bool {
         let held_back = self.server.keyspace.held_back();
         self.config.maxmemory != 0
@@ -79,17 +81,17 @@ impl Executor {
             && held_back.must_wait()
     }
 
-    /// Frees memory for a write of `incoming` bytes, if memory is limited and short.
+    /// Frees memory for a write of `incoming` bytes, if memory is limited and not sufficient.
     pub(crate) fn free_memory(
         &mut self,
         guards: &mut Guards<'static>,
         incoming: usize,
     ) -> Result<(), CommandError> {
-        // A replica leaves eviction to its primary, but demotes values itself.
+        // A replica leaves eviction to its primary, but it demotes values itself.
         if self.is_replica && !self.turn.checks_values {
             return Ok(());
         }
-        // The write may be to a key that can be evicted.
+        // After the write, there may be a key that can be evicted.
         self.has_nothing_to_evict = false;
         let keyspace = &self.server.keyspace;
         guards.release(keyspace, &mut self.turn);
@@ -99,8 +101,8 @@ impl Executor {
         if !self.exceeds_budget(incoming) {
             return Ok(());
         }
-        // Below the limit a write does not wait where nothing can be demoted; at the limit that is checked again before
-        // it is refused.
+        // Between budget and limit, a write does not wait if no value can be demoted. Above the limit,
+        // `leaves_to_demotion` checks again whether values can be demoted, before the write is refused.
         let waits = |executor: &Executor| {
             executor.turn.checks_values
                 && (!Tiers::of(executor.server).is_spent() || executor.exceeds_limit(incoming))
@@ -108,7 +110,7 @@ impl Executor {
         if waits(self) && self.leaves_to_demotion(incoming) {
             return Ok(());
         }
-        // No command is refused and no key evicted because of memory that is not counted.
+        // Memory that is not counted never causes a command to be refused or a key to be evicted.
         if self.is_replica || !self.exceeds_limit(incoming) {
             return Ok(());
         }
@@ -123,7 +125,7 @@ impl Executor {
         if made.is_err() || is_too_much { Err(CommandError::OutOfMemory) } else { Ok(()) }
     }
 
-    /// Returns whether values are demoted for a call of `incoming` bytes, instead of keys evicted. Later calls wait
+    /// Returns whether values are demoted for a call of `incoming` bytes instead of evicting keys. Later calls wait
     /// until memory is free.
     #[cold]
     fn leaves_to_demotion(&self, incoming: usize) -> bool {
@@ -145,8 +147,8 @@ impl Executor {
         }
     }
 
-    /// Frees memory before a command of a connection that needs none itself. Clients are notified of evicted keys that
-    /// they have read; the caller is notified before it gets its reply.
+    /// Frees memory before a command of a connection that itself needs none. Clients are notified of evicted keys that
+    /// they have read; the caller is notified before it receives its reply.
     #[inline]
     pub(super) fn free_memory_before(
         &mut self,
@@ -169,8 +171,8 @@ impl Executor {
         self.deliver_notices(guards, None, Some((client, reply)));
     }
 
-    /// Frees a limited amount of memory, and none while writes are paused or another server decides. The caller holds
-    /// no lock.
+    /// Frees a limited amount of memory; none while writes are paused or another server decides on eviction. The caller
+    /// holds no lock.
     fn evict_some(&mut self) {
         if self.turn.keeps_expired {
             return;
@@ -186,7 +188,7 @@ impl Executor {
         let limit = self.limit_bytes().saturating_sub(self.non_key_bytes());
         let limit = limit.max(keyspace.used_bytes().saturating_sub(EVICTED_TOGETHER_BYTES));
         let samples = self.config.maxmemory_samples;
-        // No error here: the next write receives it.
+        // An error is not reported here: the next write receives it.
         self.has_nothing_to_evict =
             self.evictor.free_memory(keyspace, &mut self.turn, limit, samples).is_err();
     }

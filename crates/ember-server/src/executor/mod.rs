@@ -1,13 +1,13 @@
-//! Runs batches: finds commands, prefetches their keys, takes locks, counts and times.
+//! Runs batches: finds commands, prefetches their keys, takes locks, and counts and times the calls.
 //!
 //! ```text
 //! batch ─ prepare: name → command, key → hash, shard line        (one pass over the batch)
-//!       ─ fetch:   table lines, then entry lines                 (in the same pass, one portion of keys later)
-//!       ─ run:     checks → shard lock → handler → reply bytes   (a lock is kept while the next key is on its shard)
+//!       ─ fetch:   table lines, then entry lines                 (in the same pass, one group of keys later)
+//!       ─ run:     checks → shard lock → handler → reply bytes   (the lock is held while the next key is on the shard)
 //! ```
 //!
-//! In sharded mode a command on one key whose shard belongs to another worker is sent there, all of a batch in one
-//! message; replies are put in order when the answers are back ([`Assembly`]).
+//! In sharded mode, a command on one key whose shard belongs to another worker is sent to that worker, all such
+//! commands of a batch in one message. When all answers have arrived, the replies are put in order ([`Assembly`]).
 
 mod applying;
 mod applying_together;
@@ -81,88 +81,89 @@ use tracking::AtOnce;
 use crate::clients::blocked::Blocked;
 use crate::observability::stats::WorkerStats;
 
-/// Batches of fewer commands run without prefetching: there is no latency to overlap.
+/// The minimum number of commands in a batch for which keys are prefetched: with fewer, there is no latency to overlap.
 const FETCH_AHEAD_MIN: usize = 3;
 
-/// Keys whose table lines are prefetched at once, and then the entries of the same number before them. Prefetching a
-/// whole long batch in one burst takes longer than in portions.
+/// The number of keys in a group: the table lines of one group are prefetched at once, then the entries of the group
+/// before it. Prefetching a whole long batch in one burst takes longer than in groups.
 const FETCHED_TOGETHER: usize = 16;
 
-/// A turn may take the search steps of one short call divided by this; further searches are offloaded. So other clients
-/// wait for less than half a millisecond when many connections search. An offloaded search costs a tenth more.
+/// The searches in one turn may together take the steps of one short call divided by this number; further searches are
+/// offloaded. So other clients wait for less than half a millisecond when many connections search. Offloading makes a
+/// search a tenth more expensive.
 const SEARCHES_SHARE: usize = 2;
 
-/// When `slowlog-log-slower-than` is below this number of µs, each command is timed individually; otherwise quick
-/// commands of one batch share a clock reading, which could not distinguish 1 ms from being descheduled anyway.
+/// The value of `slowlog-log-slower-than`, in µs, below which each command is timed individually. Otherwise the quick
+/// commands of one batch share a clock reading, which could not distinguish 1 ms from being descheduled in any case.
 const TIME_EACH_BELOW_US: i64 = 1000;
 
 /// The result of [`Executor::prepare`] for a command.
 #[derive(Clone, Copy)]
 struct Prepared {
     command: Option<&'static Command>,
-    /// The hash of its key, if it has exactly one.
+    /// The hash of the command's key, if it has exactly one.
     hash: Option<KeyHash>,
 }
 
-/// How far a batch has run.
+/// The outcome of running a batch: where it has stopped, and why.
 pub(crate) enum Progress {
-    /// To its end.
+    /// All commands have run.
     Done,
-    /// The connection is to be closed when its output is sent; later commands do not run.
+    /// The connection must be closed once its output is sent; later commands do not run.
     Close,
-    /// To the command with this number, which waits for the end of `CLIENT PAUSE`, or for a snapshot to save what it
+    /// The command with this number waits for the end of `CLIENT PAUSE`, or until a snapshot has saved the keys that it
     /// changes.
     Paused(usize),
-    /// To the command with this number, whose values are being fetched.
+    /// The command with this number waits for values that are being fetched.
     Fetching(usize),
-    /// To the command with this number (perhaps the end): answers of other workers come first.
+    /// The command with this number (or the end of the batch) waits for answers of other workers.
     Awaiting(usize, Assembly),
-    /// To the command with this number (perhaps the end): the one before it is blocked.
+    /// The command before the one with this number (or before the end of the batch) is blocked.
     Blocked(usize, Box<Blocked>),
 }
 
-/// The caller of a command: its database, and the client if it is connected to this worker.
+/// The caller of a command: its database, and its client if that is connected to this worker.
 pub(crate) struct Caller<'c> {
     database: usize,
     client: Option<&'c mut Client>,
 }
 
-/// Which other threads may access the keyspace while a command runs.
+/// The access of other threads to the keyspace while a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
-    /// All workers, subject to shard locks.
+    /// All workers have access, subject to shard locks.
     Shared,
-    /// The same, and the locks of all shards that the command needs are pinned (transactions).
+    /// All workers have access, but the locks of all shards that the command needs are pinned (transactions).
     Pinned,
-    /// None: the gate is closed.
+    /// No other thread has access: the gate is closed.
     Exclusive,
 }
 
 /// A worker's state for running commands.
 pub(crate) struct Executor {
     pub(crate) server: &'static Server,
-    /// The handlers of server commands, by their indexes in the registry.
+    /// The handlers of server commands, by registry index.
     handlers: &'static [Option<ServerHandler>],
     pub(crate) index: usize,
     pub(crate) config: Arc<Config>,
     generation: u64,
-    /// Whether the configuration has been read since the worker was last notified of a new one.
+    /// Whether the configuration has been reloaded since the worker was last notified of a new one.
     has_new_config: bool,
     pub(crate) turn: Turn,
     pub(crate) stats: &'static WorkerStats,
     evictor: Evictor,
-    /// Marked live queries that this worker owns.
+    /// Marked live queries that this worker owns and will evaluate.
     pub(crate) marked: Vec<Marked>,
     /// Whether there were live queries when the worker's turn began.
     pub(crate) has_queries: bool,
-    /// Evaluations of such queries on job threads that have ended.
+    /// The results of long-running evaluations of live queries that have ended on job threads.
     pub(crate) ended_runs: Vec<EndedRun>,
-    /// Whether memory was short and no key could be evicted; not retried before the next write or tick.
+    /// Whether memory was short and no key could be evicted; eviction is not retried before the next write or tick.
     has_nothing_to_evict: bool,
     prepared: Vec<Prepared>,
-    /// Quick commands run since the clock was read.
+    /// The registry indexes of the quick commands run since the clock was last read.
     quick: Vec<u16>,
-    /// The last clock reading for the time of a command.
+    /// The last clock reading, from which the next command is timed.
     pub(crate) clock: Instant,
     times_each: bool,
     pub(crate) sizes: SizeLimits,
@@ -170,37 +171,37 @@ pub(crate) struct Executor {
     pub(crate) section: Section,
     /// Whether the running calls are those of a script.
     pub(crate) runs_script: bool,
-    /// Whether the error of the ending call was counted as that of a call of its script.
+    /// Whether the error of the call that is ending was already counted for a call of its script.
     pub(crate) is_error_counted: bool,
-    /// The log state of payloads that RESTORE refused.
+    /// The state for logging payloads that RESTORE has refused.
     damaged_payloads: DamagedPayloads,
-    /// Whether the running calls are those of the primary, and why one has failed.
+    /// Whether the running calls are commands of the primary, and why one has failed.
     applies: bool,
     failure: Option<String>,
     /// Whether the server was a replica when the turn began.
     is_replica: bool,
-    /// Whether a script has kept this worker from closing the gate, which left it outside.
+    /// Whether this worker is outside the gate because a script prevented it from closing the gate.
     is_outside: bool,
-    /// The number of the last published record of the current batch's changes; 0 if there is none.
+    /// The number of the last published journal record with changes of the current batch; 0 if there is none.
     pub(crate) last_record: u64,
     pub(crate) client_memory: ClientMemory,
-    /// Empty messages kept for their buffers.
+    /// Empty messages, whose buffers are reused.
     #[expect(clippy::vec_box, reason = "messages are large and are moved often")]
     spare: Vec<Box<Forwarded>>,
-    /// Messages of other workers that wait before one of their commands.
+    /// Messages of other workers whose next command waits for a condition to end.
     #[expect(clippy::vec_box, reason = "messages are large and are moved often")]
     held: Vec<Box<Forwarded>>,
-    /// Such messages that wait for cold values.
+    /// Messages of other workers, or of this one, whose next command waits for cold values.
     #[expect(clippy::vec_box, reason = "messages are large and are moved often")]
     fetching: Vec<Box<Forwarded>>,
-    /// The number of the last of them.
+    /// The number of the message that was last added to `fetching`.
     last_parked: u64,
-    /// Why the values of the next command cannot be read.
+    /// The reason why the values of the next command cannot be read.
     pub(crate) unread: Option<Box<str>>,
 }
 
-/// The step after a command that removed all keys, with no lock held. It is a hook because the RDB file is on a higher
-/// storey.
+/// The step that follows a command that has removed all keys; the caller holds no lock. It is a hook because the RDB
+/// file belongs to a higher storey.
 pub(crate) struct AfterEmptying(pub(crate) fn(&mut Executor));
 
 impl Executor {
@@ -253,8 +254,8 @@ impl Executor {
         executor
     }
 
-    /// Begins a turn of the loop: reads the clock, and the configuration if it has changed. Returns whether it has
-    /// changed since the worker was last notified.
+    /// Begins a turn of the event loop: reads the clock, and the configuration if it has changed. Returns whether the
+    /// configuration has changed since the worker was last notified.
     pub(crate) fn begin_turn(&mut self) -> bool {
         self.turn.now_ms = unix_ms();
         self.turn.search_steps_left = self.turn.settings.short_call_steps / SEARCHES_SHARE;
@@ -262,7 +263,7 @@ impl Executor {
         self.update_expiry_rules();
         self.turn.settings.payload_checks.checksum =
             !self.server.debug.skips_checksums.load(Ordering::Relaxed);
-        // Also before expiry and eviction, which may precede all batches.
+        // The flag is set here because expiry and eviction may precede all batches.
         self.turn.notices.collects_changes = self.server.trackers.is_broadcasting();
         self.take_new_config()
     }
@@ -273,7 +274,7 @@ impl Executor {
         std::mem::take(&mut self.has_new_config)
     }
 
-    /// Reads the configuration if it has changed, perhaps in the middle of a batch.
+    /// Reads the configuration if it has changed, possibly in the middle of a batch.
     fn refresh_config(&mut self) {
         let generation = self.server.config.generation();
         if generation != self.generation {
@@ -281,7 +282,7 @@ impl Executor {
             self.config = self.server.config.snapshot();
             self.has_new_config = true;
             self.apply_config();
-            // The sizes of the batch's remaining requests are not known here, so each is checked.
+            // The sizes of the batch's remaining requests are not known here, so each request is checked.
             self.sizes.include(usize::MAX);
         }
     }
@@ -322,7 +323,7 @@ impl Executor {
         self.update_expiry_rules();
     }
 
-    /// Runs the commands of `batch` from number `start` on; replies are appended to `reply`.
+    /// Runs the commands of `batch`, beginning with number `start`; appends replies to `reply`.
     pub(crate) fn run(
         &mut self,
         token: usize,
@@ -369,7 +370,7 @@ impl Executor {
         self.turn.sees_expired = false;
         self.settle_quick();
         self.publish();
-        // A server command has recorded itself; a subcommand has its own name.
+        // A server command has recorded itself already, because subcommands have their own names.
         if let Some(Prepared { command: Some(command), .. }) = self.prepared.last()
             && let Handler::Data(_) = command.handler
         {
@@ -396,7 +397,7 @@ impl Executor {
                 if *has_queries { Some(&writes) } else { None };
             fetch_portion(keyspace, database, end, |at| hash_of(prepared, at), asks_queries);
         };
-        // In a longer batch, which only a primary sends, keys are prefetched during the run.
+        // In a longer batch, which only a primary sends, keys are prefetched while commands run.
         let fetches_ahead = (FETCH_AHEAD_MIN..=BATCH_COMMANDS_MAX).contains(&(batch.len() - start));
         prepared.clear();
         let mut last: (&[u8], Option<&'static Command>) = (&[], None);
@@ -428,7 +429,7 @@ impl Executor {
         }
     }
 
-    /// Runs the commands from number `from` to the end here.
+    /// Runs the commands on this worker, from number `from` to the end of the batch.
     fn run_here(
         &mut self,
         client: &mut Client,
@@ -550,7 +551,7 @@ impl Executor {
             Ok(Outcome::Fetch) => return Flow::Fetch,
             _ => Flow::Next,
         };
-        // Changes of subscriptions are written like messages.
+        // The replies of commands that change subscriptions are written like messages, in every reply mode.
         let mark = mark.filter(|_| result.is_err() || !is_subscribing(command));
         self.finish(command, result, args, Some(&client.view), reply);
         self.log_sizes(command, args, client.view.id, reply.len_bytes() - reply_start);
@@ -559,7 +560,7 @@ impl Executor {
         flow
     }
 
-    /// Runs a command for a connection of this worker, to its end.
+    /// Runs a command for a connection of this worker, and delivers its notifications.
     #[inline]
     pub(crate) fn complete(
         &mut self,
@@ -582,7 +583,7 @@ impl Executor {
             return result;
         }
         if matches!(command.handler, Handler::Server) {
-            // A changed parameter applies from the next command on, and to whether this one is logged.
+            // A changed parameter applies from the next command on; it also decides whether this call is logged.
             let tracked_max = self.config.tracking_table_max_keys;
             self.refresh_config();
             if self.config.tracking_table_max_keys != tracked_max {
@@ -601,8 +602,8 @@ impl Executor {
         result
     }
 
-    /// Delivers the notifications of the last command. Not inside a transaction, whose notifications are delivered
-    /// together.
+    /// Delivers the notifications of the last command. In a transaction, it does nothing: its notifications are
+    /// delivered together at the end.
     #[inline]
     pub(crate) fn deliver(&mut self, guards: &mut Guards<'static>, changed_by: Option<u64>) {
         if !self.turn.notices.is_empty() && self.section == Section::Shared {
@@ -610,7 +611,7 @@ impl Executor {
         }
     }
 
-    /// Delivers notifications now; those to the client of `at_once` are written among its replies.
+    /// Delivers notifications now; those for the client of `at_once` are written between its replies.
     #[cold]
     fn deliver_notices(
         &mut self,
@@ -650,8 +651,8 @@ impl Executor {
         }
     }
 
-    /// Removes a reply that the client does not want; `mark` is its start, unless all replies were wanted then. The
-    /// reply to the command that changes the mode stays.
+    /// Removes a reply that the client does not want. `mark` is the start of the reply; it is `None` if all replies
+    /// were wanted when the command began. So the reply to the command that changes the mode remains.
     #[inline]
     fn apply_reply_mode(&self, client: &mut Client, mark: Option<Mark>, reply: &mut Reply) {
         if client.reply_mode != ReplyMode::On {
@@ -660,7 +661,7 @@ impl Executor {
         }
     }
 
-    /// Answers a command that does not run.
+    /// Replies with an error to a command that does not run.
     #[cold]
     fn refuse(
         &mut self,
@@ -691,7 +692,7 @@ impl Executor {
         Flow::Next
     }
 
-    /// Answers a call that is counted as rejected.
+    /// Replies with an error to a call that is counted as rejected.
     fn answer_rejected(&mut self, command: &Command, error: &CommandError, reply: &mut Reply) {
         self.stats.by_command[usize::from(command.index)].rejected.add(1);
         self.answer_error(error, reply);
@@ -735,7 +736,7 @@ impl Executor {
                 let mut exclusive = None;
                 if matches!(data.run, Run::Exclusive(_)) && self.section == Section::Shared {
                     guards.release(&server.keyspace, &mut self.turn);
-                    // Another worker may have exclusive access for long.
+                    // The records are published first, because another worker may have exclusive access for long.
                     self.publish();
                     exclusive = match client {
                         None => Some(self.close_gate(None)?),
@@ -782,7 +783,7 @@ impl Executor {
                 let run = self.handlers[usize::from(command.index)].expect("a server command has a handler");
                 guards.release(&self.server.keyspace, &mut self.turn);
                 self.publish();
-                // EXEC and scripts account for the calls that they run.
+                // EXEC and scripts count the calls that they run themselves.
                 if self.section == Section::Shared {
                     client.view.record_command(command.index);
                 }
@@ -796,7 +797,7 @@ impl Executor {
     }
 
     /// Counts the running requests of a client as the incoming bytes of their commands instead of as client memory. The
-    /// rest of them is counted at the end of the client's part of the turn.
+    /// remaining requests are counted at the end of the client's part of the turn.
     pub(crate) fn count_as_incoming(&mut self, client: &Client) {
         self.client_memory.set(&client.view.query_bytes, 0);
         self.count_client_state(client);
@@ -808,7 +809,7 @@ impl Executor {
         self.client_memory.set(&client.view.kept_bytes, client.kept_bytes());
     }
 
-    /// Counts and times a call, and writes its error.
+    /// Counts and times a call, and writes its error to the reply.
     #[inline]
     pub(crate) fn finish(
         &mut self,
@@ -849,7 +850,7 @@ impl Executor {
         }
     }
 
-    /// Returns the nanoseconds since the clock was last read.
+    /// Returns the nanoseconds since the clock was last read, and reads the clock.
     fn lap(&mut self) -> u64 {
         let now = Instant::now();
         let nanoseconds = now.duration_since(self.clock).as_nanos() as u64;
@@ -857,7 +858,7 @@ impl Executor {
         nanoseconds
     }
 
-    /// Divides the time since the clock was last read among the quick commands run in it.
+    /// Divides the time since the clock was last read among the quick commands run since.
     fn settle_quick(&mut self) {
         if self.quick.is_empty() {
             return;
@@ -904,7 +905,7 @@ impl Executor {
         self.log_command(LogKind::Slow, command, microseconds, args, client);
     }
 
-    /// Publishes the counts and the growth of the keyspace.
+    /// Publishes the worker's counts, the growth of the keyspace, and its journal records.
     pub(crate) fn publish(&mut self) {
         self.server.keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
         self.stats.absorb(&mut self.turn.counters);
@@ -914,7 +915,7 @@ impl Executor {
         }
     }
 
-    /// Records the changes of the last batch for its connection.
+    /// Records the last journal record of the batch in its connection.
     #[inline]
     pub(crate) fn record_last_changes(&mut self, connection: &mut Connection) {
         if self.last_record != 0 {
@@ -924,9 +925,9 @@ impl Executor {
     }
 }
 
-/// Prefetches the table lines of the portion of keys that ends before number `end`, and the entries of the portion
-/// before it. `hash_of` returns `None` for keys that are not to be prefetched and beyond the last number. Where there
-/// are live queries, `asks_queries` says for each of the others whether it changes its key.
+/// Prefetches the table lines of the group of keys that ends before number `end`, and the entries of the group before
+/// it. `hash_of` returns the hash of a key; `None` for keys that must not be prefetched and for numbers beyond the
+/// last. If there are live queries, `asks_queries` returns whether a command changes its key.
 #[inline]
 fn fetch_portion(
     keyspace: &Keyspace,
@@ -950,8 +951,9 @@ fn fetch_portion(
     }
 }
 
-/// Prefetches the elements that commands from number `from` on name, as long as they have the same key. `call` returns
-/// a command and its arguments, and `None` beyond the last. Returns the number of the first command not read.
+/// Prefetches the elements that commands name, beginning with number `from`, as long as the commands have the same key.
+/// `call` returns a command and its arguments, or `None` beyond the last command. Returns the number of the first
+/// command that was not read.
 #[inline(never)]
 fn fetch_elements<'a>(
     (keyspace, guards, turn, database): (&'static Keyspace, &mut Guards<'static>, &mut Turn, usize),
@@ -981,7 +983,7 @@ fn fetch_elements<'a>(
     next.max(from + 1)
 }
 
-/// The next step after a command.
+/// The next step after a command was run.
 enum Flow {
     Next,
     Close,
@@ -990,13 +992,14 @@ enum Flow {
     Wait(Box<Blocked>),
 }
 
-/// Returns whether a RESP2 client with subscriptions may call a command; in RESP2, replies and messages look alike.
+/// Returns whether a RESP2 client with subscriptions may call a command. Other commands are refused, because replies
+/// and messages look alike in RESP2.
 #[cold]
 fn is_for_subscribers(command: &Command) -> bool {
     matches!(command.spec.name, "ping" | "quit" | "reset" | "unwatch") || is_subscribing(command)
 }
 
-/// Returns whether a command begins or ends subscriptions, or the watching of commands.
+/// Returns whether a command begins or ends subscriptions or watches of live queries.
 fn is_subscribing(command: &Command) -> bool {
     command.base.is_some()
         || (command.spec.group == Group::PubSub && command.spec.flags.contains(Flags::NOSCRIPT))

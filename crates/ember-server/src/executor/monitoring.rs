@@ -1,4 +1,4 @@
-//! Shows all commands to monitors as they run.
+//! Sends all commands to monitors when they run.
 
 use ember_config::OutputBufferLimit;
 use ember_protocol::Args;
@@ -11,24 +11,24 @@ use crate::clients::push::Push;
 use crate::server::Server;
 use crate::system::clock::unix_us;
 
-/// The caller of a call that monitors are shown.
+/// The origin of a call that is sent to monitors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MonitoredCaller {
-    /// The client.
+    /// A client itself.
     Client,
-    /// A script of the client.
+    /// A script of a client.
     Script,
 }
 
-/// Returns whether monitors are shown calls of a command when it runs. Administrative commands are not shown, and those
-/// that run scripts are shown by their own handlers, before the calls of the script.
+/// Returns whether calls of a command are sent to monitors when they run. Administrative commands are not sent, and
+/// commands that run scripts are sent by their own handlers, before the calls of the script.
 pub(crate) fn is_monitored(command: &Command) -> bool {
     !command.spec.flags.intersects(Flags::SKIP_MONITOR.union(Flags::ADMIN))
 }
 
 impl Server {
-    /// Shows monitors a call, without its secret arguments. A line longer than `limit` permits is not completed: it
-    /// disconnects its receivers anyway.
+    /// Sends a call to monitors, without its secret arguments. A line that exceeds `limit` is not completed, because it
+    /// disconnects its receivers in any case.
     #[cold]
     pub(crate) fn show_to_monitors(
         &self,
@@ -47,7 +47,7 @@ impl Server {
         let mut line = head.into_bytes();
         let bytes_max = match limit.hard_bytes {
             0 => usize::MAX,
-            // A smaller output is checked only when it is sent.
+            // Smaller outputs are checked only when they are sent.
             bytes => usize::try_from(bytes).unwrap_or(usize::MAX).max(OUTPUT_HIGH_BYTES),
         };
         for (number, argument) in args.iter().enumerate() {
@@ -61,10 +61,10 @@ impl Server {
     }
 }
 
-/// Bytes that are quoted between two checks of the line's length.
+/// The number of bytes that are quoted between two checks of the line's length.
 const QUOTED_TOGETHER: usize = 64 * 1024;
 
-/// Writes bytes in quotes, with unprintable ones escaped, until the line is longer than `bytes_max`.
+/// Writes bytes in quotes, with unprintable bytes escaped; stops when the line is longer than `bytes_max`.
 fn quote(bytes: &[u8], bytes_max: usize, line: &mut Vec<u8>) {
     line.push(b'"');
     for part in bytes.chunks(QUOTED_TOGETHER) {

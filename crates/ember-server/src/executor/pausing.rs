@@ -1,4 +1,4 @@
-//! Which calls wait during CLIENT PAUSE.
+//! Decides which calls wait while commands are paused.
 
 use ember_protocol::Args;
 use ember_scripting::sha1;
@@ -30,7 +30,7 @@ impl Executor {
             })
     }
 
-    /// Returns whether a call may write, or otherwise has to reach replicas.
+    /// Returns whether a call may write, or must reach replicas for another reason.
     fn may_write(&self, command: &Command, args: Args<'_>) -> bool {
         let flags = command.spec.flags;
         flags.contains(Flags::WRITE)
@@ -39,7 +39,7 @@ impl Executor {
     }
 
     /// Returns whether the called script or function may write, according to its flags. If it does not exist, the call
-    /// fails without a wait.
+    /// does not wait but fails.
     fn script_may_write(&self, command: &Command, args: Args<'_>) -> bool {
         let scripting = &self.server.scripting;
         let flags = match command.spec.name {

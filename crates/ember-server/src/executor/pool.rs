@@ -1,4 +1,4 @@
-//! Thread pools for one kind of work: threads start when there is work and end after some time without.
+//! Thread pools for one kind of work: threads start when there is work, and exit after some time without work.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,19 +10,19 @@ use parking_lot::{Condvar, Mutex};
 use crate::server::Server;
 use crate::system::abort_on_panic::AbortOnPanic;
 
-/// How long an idle thread is kept.
+/// The time after which an idle thread exits.
 const KEPT_TIME: Duration = Duration::from_secs(10);
 
-/// How much lower the priority of computing threads is than that of workers.
+/// The nice value of computing threads, which gives them a lower priority than workers.
 const NICENESS: i32 = 10;
 
-/// Lowers the priority of a computing thread. Where that is not permitted, the priority stays.
+/// Lowers the priority of a computing thread. Where that is not permitted, the priority remains unchanged.
 pub(super) fn lower_priority() {
     let _ = rustix::process::setpriority_process(None, NICENESS);
 }
 
-/// Yields to workers that have work. Called between two pieces of work, because Linux (from 6.6 on) lets a thread
-/// continue for some milliseconds, whatever its priority.
+/// Yields the processor to workers that have work. Called between two pieces of work, because Linux (6.6 and later)
+/// lets a thread continue for some milliseconds, whatever its priority.
 pub(super) fn give_way() {
     thread::yield_now();
 }
@@ -30,11 +30,11 @@ pub(super) fn give_way() {
 struct Work<T> {
     waiting: VecDeque<T>,
     threads: usize,
-    /// The number of threads waiting for work.
+    /// The number of threads that wait for work.
     idle: usize,
 }
 
-/// Work, and the threads that do it.
+/// A queue of work, and the threads that do it.
 pub(super) struct Pool<T> {
     name: &'static str,
     threads_max: usize,
@@ -44,11 +44,11 @@ pub(super) struct Pool<T> {
     has_work: Condvar,
 }
 
-/// The body of a thread: takes work as long as there is some.
+/// The body of a thread: it takes work until [`Pool::next`] returns none.
 type Body = fn(&'static Server);
 
 impl<T: Send + 'static> Pool<T> {
-    /// Creates a pool without threads, which starts at most `threads_max`.
+    /// Creates a pool without threads; it starts at most `threads_max` threads.
     pub(super) fn new(name: &'static str, threads_max: usize, body: Body) -> Pool<T> {
         let work = Work { waiting: VecDeque::new(), threads: 0, idle: 0 };
         Pool { name, threads_max, body, work: Mutex::new(work), has_work: Condvar::new() }
@@ -57,7 +57,7 @@ impl<T: Send + 'static> Pool<T> {
     /// Queues work.
     ///
     /// # Errors
-    /// The pool has no thread, and the system cannot start one; the work is returned.
+    /// Returns the work with the error if the pool has no thread and the system cannot start one.
     pub(super) fn push<U>(
         &self,
         server: &'static Server,
@@ -73,7 +73,7 @@ impl<T: Send + 'static> Pool<T> {
             });
             match spawned {
                 Ok(_) => work.threads += 1,
-                // An existing thread does it later.
+                // An existing thread does the work later.
                 Err(_) if work.threads > 0 => {}
                 Err(error) => return Err((one, error)),
             }
@@ -83,10 +83,10 @@ impl<T: Send + 'static> Pool<T> {
         Ok(())
     }
 
-    /// Queues work, unless it is queued already.
+    /// Queues work, unless the same work is already queued.
     ///
     /// # Errors
-    /// As for `push`.
+    /// Returns the errors of [`Pool::push`].
     pub(super) fn push_once(&self, server: &'static Server, one: T) -> Result<(), (T, io::Error)>
     where
         T: PartialEq,
@@ -94,20 +94,20 @@ impl<T: Send + 'static> Pool<T> {
         if self.work.lock().waiting.contains(&one) { Ok(()) } else { self.push(server, one, |one| one) }
     }
 
-    /// Puts back work that the calling thread has taken, to be done later; the thread then rests for `rest` or until
-    /// there is other work.
+    /// Returns work that the calling thread has taken to the queue. The thread then rests for `rest`, or until there is
+    /// other work.
     pub(super) fn put_back(&self, one: T, rest: Duration) {
         let mut work = self.work.lock();
         self.has_work.wait_for(&mut work, rest);
         work.waiting.push_back(one);
     }
 
-    /// Takes the next work, if there is some.
+    /// Takes the next work, if there is any.
     pub(super) fn try_next(&self) -> Option<T> {
         self.work.lock().waiting.pop_front()
     }
 
-    /// Takes the next work; returns `None` after some time without any, when the thread is to end.
+    /// Takes the next work; returns `None` after some time without work, when the thread must exit.
     pub(super) fn next(&self) -> Option<T> {
         let mut work = self.work.lock();
         loop {

@@ -1,4 +1,5 @@
-//! Sampling: HOTKEYS samples one of `hotkeys-sampling` commands. The others cost one comparison per batch.
+//! Sampling for HOTKEYS: one of `hotkeys-sampling` commands is sampled. All other commands cost one comparison per
+//! batch.
 
 use ember_protocol::Batch;
 use emberkv_core::dispatch::Access as Locks;
@@ -8,26 +9,26 @@ use super::Executor;
 use crate::clients::client::Client;
 use crate::observability::hot_keys::{Access, Sample};
 
-/// The distance to the next sampled command.
+/// The number of commands until the next sampled one.
 #[derive(Debug)]
 pub(super) struct Sampling {
-    /// One command in this number is sampled; 0 for none.
+    /// One of this number of commands is sampled; 0 disables sampling.
     interval: u32,
     left: usize,
 }
 
 impl Sampling {
-    /// No command is sampled.
+    /// A state in which no command is sampled.
     pub(super) const OFF: Sampling = Sampling { interval: 0, left: usize::MAX };
 
-    /// Changes the interval.
+    /// Sets the sampling interval.
     pub(super) fn set_interval(&mut self, interval: u32) {
         if self.interval != interval {
             *self = Sampling { interval, left: if interval == 0 { usize::MAX } else { 0 } };
         }
     }
 
-    /// Returns whether one of the next `count` commands is to be sampled; otherwise skips them.
+    /// Returns whether one of the next `count` commands must be sampled; if not, skips them.
     #[inline]
     fn is_due_within(&mut self, count: usize) -> bool {
         if self.left >= count {
@@ -39,7 +40,7 @@ impl Sampling {
 }
 
 impl Executor {
-    /// Advances past the batch that is about to run from command `start` on, and samples its commands that are due.
+    /// Advances past the batch that is about to run, beginning with command `start`, and samples its due commands.
     #[inline]
     pub(super) fn sample(&mut self, client: &Client, batch: &Batch, input: &[u8], start: usize) {
         if self.sampling.is_due_within(batch.len() - start) {
@@ -59,13 +60,13 @@ impl Executor {
             if client.is_authenticated {
                 self.sample_one(client.database, batch.command(at, input));
             }
-            // The distance is random, with the interval as its mean: a periodic load cannot evade sampling.
+            // The distance is random, with the interval as its mean, so that a periodic load cannot evade sampling.
             at += 1 + self.turn.random.below(2 * interval - 1);
         }
         self.sampling.left = at - batch.len();
     }
 
-    /// Counts an access to one key of a command, on behalf of all accesses that the sample represents.
+    /// Counts the access of a command to one of its keys; it represents all accesses of one sampling interval.
     fn sample_one(&mut self, database: usize, args: ember_protocol::Args<'_>) {
         let Ok(command) = self.server.registry.resolve(args) else { return };
         let spec = command.spec;
@@ -88,7 +89,7 @@ impl Executor {
     }
 }
 
-/// Returns whether a command that may write only reads its key with this number.
+/// Returns whether a command that may write only reads its key with number `number`.
 fn reads_key(spec: &Spec, args: ember_protocol::Args<'_>, number: usize) -> bool {
     let flags = match Locks::of(spec) {
         Locks::One(_) => spec.keys.first().map(|keys| keys.flags),

@@ -1,4 +1,4 @@
-//! Calls of server commands: those about the connection, the configuration and the process.
+//! Calls of server commands, which concern the connection, the configuration or the process.
 
 use ember_protocol::{Args, Reply};
 use emberkv_core::dispatch::{self, Access, Context, Waiting};
@@ -13,38 +13,38 @@ use crate::clients::blocked::Blocked;
 use crate::clients::client::Client;
 use crate::server::Server;
 
-/// The effect of a call on its connection once its reply is written.
+/// What happens to a connection after a call, once the reply is written.
 pub(crate) enum Outcome {
-    /// Nothing.
+    /// The connection continues.
     Done,
-    /// Closes it when all replies are sent.
+    /// The connection is closed once all replies are sent.
     Close,
-    /// Parks it; nothing is written.
+    /// The connection is parked; no reply is written.
     Wait(Box<Blocked>),
-    /// Continues the call with an [`Execution`], which can run other calls; nothing is written yet.
+    /// The call continues with an [`Execution`], which can run other calls; no reply is written yet.
     Continue(fn(&mut Execution<'_>) -> SessionResult),
-    /// Makes the call wait; nothing is written or done, and the call is retried later.
+    /// The call is retried later; no reply is written, and no data are changed.
     Again,
-    /// The same, until cold values are fetched ([`Turn::lacking`]).
+    /// The call is retried once its cold values ([`Turn::missing`]) are fetched.
     Fetch,
 }
 
-/// A call that runs other calls: EXEC, EVAL.
+/// A call that runs other calls, such as EXEC or EVAL.
 pub(crate) struct Execution<'c> {
-    /// Runs the calls.
+    /// The worker's executor, which runs the calls.
     pub(crate) executor: &'c mut Executor,
     /// The caller.
     pub(crate) client: &'c mut Client,
     /// The called command.
     pub(crate) command: &'static Command,
-    /// The arguments; 0 is the name.
+    /// The arguments; argument 0 is the name.
     pub(crate) args: Args<'c>,
-    /// Receives the reply.
+    /// The buffer for the reply.
     pub(crate) reply: &'c mut Reply,
 }
 
 impl Execution<'_> {
-    /// Shows the call to monitors, before the calls that it makes itself.
+    /// Sends the call to monitors, before the calls that it runs.
     pub(crate) fn show_to_monitors(&self) {
         let Executor { server, config, .. } = &*self.executor;
         if !server.monitors.is_empty() {
@@ -54,33 +54,33 @@ impl Execution<'_> {
     }
 }
 
-/// The result of a server command's handler: the reply is written, or there is an error and nothing is written.
+/// The result of a server command's handler: the reply is written, or an error is returned and no reply is written.
 pub(crate) type SessionResult = Result<Outcome, CommandError>;
 
 /// The handler of a server command.
 pub(crate) type ServerHandler = fn(&mut Session<'_>) -> SessionResult;
 
-/// A server command; a container has no handler.
+/// A server command; a command that only contains subcommands has no handler.
 pub(crate) type ServerCommand = emberkv_core::spec::Command<Option<ServerHandler>>;
 
 /// A call of a server command. The caller holds no shard lock.
 pub(crate) struct Session<'c> {
-    /// The arguments; 0 is the name.
+    /// The arguments; argument 0 is the name.
     pub(crate) args: Args<'c>,
     /// The called command.
     pub(crate) command: &'static Command,
-    /// The process.
+    /// The server's shared state.
     pub(crate) server: &'static Server,
     /// The caller.
     pub(crate) client: &'c mut Client,
     /// The worker's state.
     pub(crate) turn: &'c mut Turn,
-    /// Receives the reply.
+    /// The buffer for the reply.
     pub(crate) reply: &'c mut Reply,
 }
 
 impl Session<'_> {
-    /// Runs `inspect` with the shards locked of the keys that the command's specification names.
+    /// Runs `inspect` while the shards of the keys that the command's specification names are locked.
     pub(crate) fn with_keys<R>(&mut self, inspect: impl FnOnce(&mut Keys<'_, 'static>) -> R) -> R {
         let keyspace = &self.server.keyspace;
         let mut guards = Guards::None;

@@ -1,4 +1,4 @@
-//! Large requests and replies: which calls enter their logs, at the cost of one comparison per call.
+//! The logs of large requests and replies: decides which calls are logged, at the cost of one comparison per call.
 
 use ember_config::Config;
 use ember_protocol::Args;
@@ -9,13 +9,13 @@ use crate::clients::client::ClientView;
 use crate::observability::command_log::{LogKind, LoggedCall};
 use emberkv_core::spec::Flags;
 
-/// The sizes from which on requests and replies are large; `usize::MAX` where they never are.
+/// The sizes in bytes from which on requests and replies count as large; `usize::MAX` if none does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SizeLimits {
     request_bytes: usize,
     reply_bytes: usize,
-    /// The size of a reply in the current batch from which on the call is checked; 0 when the batch is long enough to
-    /// contain a large request.
+    /// The size in bytes of a reply from which on a call of the current batch is checked; 0 if the batch is long enough
+    /// to contain a large request.
     checked_bytes: usize,
 }
 
@@ -25,8 +25,8 @@ impl Default for SizeLimits {
     }
 }
 
-/// Returns the size from which on a call enters its log: a negative number disables the log, and so does a log of
-/// length 0.
+/// Returns the size in bytes from which on a call is logged; `usize::MAX` if the log is disabled by a negative size or
+/// by a log length of 0.
 pub(super) fn limit(bytes: i64, kept: u64) -> usize {
     match usize::try_from(bytes) {
         Ok(bytes) if kept > 0 => bytes,
@@ -35,7 +35,7 @@ pub(super) fn limit(bytes: i64, kept: u64) -> usize {
 }
 
 impl SizeLimits {
-    /// Returns the limits of this configuration.
+    /// Returns the limits that a configuration specifies.
     pub(super) fn of(config: &Config) -> SizeLimits {
         let reply_bytes = limit(config.commandlog_reply_larger_than, config.commandlog_large_reply_max_len);
         SizeLimits {
@@ -48,14 +48,14 @@ impl SizeLimits {
         }
     }
 
-    /// Begins a batch of at most this many bytes.
+    /// Begins a batch of at most `bytes` bytes.
     #[inline]
     pub(super) fn begin_batch(&mut self, bytes: usize) {
         self.checked_bytes = self.reply_bytes;
         self.include(bytes);
     }
 
-    /// Adds calls from another source, of at most this many bytes, to the current batch.
+    /// Adds calls from another source, of at most `bytes` bytes, to the current batch.
     #[inline]
     pub(crate) fn include(&mut self, bytes: usize) {
         if bytes >= self.request_bytes {
@@ -63,7 +63,7 @@ impl SizeLimits {
         }
     }
 
-    /// Returns whether a call of the current batch with a reply of this size must be checked.
+    /// Returns whether a call of the current batch whose reply has this size must be checked.
     #[inline]
     pub(super) fn may_be_large(&self, reply_bytes: usize) -> bool {
         reply_bytes >= self.checked_bytes
@@ -71,7 +71,7 @@ impl SizeLimits {
 }
 
 impl Executor {
-    /// Enters a call into the logs of large requests and replies, if it belongs there.
+    /// Enters a call into the logs of large requests and replies, if it exceeds their limits.
     #[inline]
     pub(crate) fn log_sizes(
         &mut self,
@@ -113,7 +113,7 @@ impl Executor {
         }
     }
 
-    /// Enters a call into a log.
+    /// Enters a call into the given log.
     pub(super) fn log_command(
         &self,
         kind: LogKind,
@@ -134,9 +134,9 @@ impl Executor {
     }
 }
 
-/// Returns the bytes of a request as an array of bulk strings.
+/// Returns the size in bytes of a request that is encoded as an array of bulk strings.
 fn wire_bytes(args: Args<'_>) -> usize {
-    /// A type byte and a line end.
+    /// The bytes of a type byte and a line end.
     const LINE_BYTES: usize = 3;
     let head = |number: usize| LINE_BYTES + number.checked_ilog10().unwrap_or(0) as usize + 1;
     head(args.len()) + args.iter().map(|arg| head(arg.len()) + arg.len() + 2).sum::<usize>()

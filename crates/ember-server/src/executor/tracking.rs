@@ -1,9 +1,9 @@
 //! Client-side caching: records the keys that clients read, and notifies them of changes.
 //!
-//! A client in default mode is notified of keys that it has read: the shard's observers record them under the lock of
-//! the read, so no change goes unnoticed. A client in broadcasting mode is notified of all keys with certain prefixes.
-//! An invalidation may follow the reply to the read, but never precede it: a tracking client's reads are not forwarded
-//! to another worker, and notifications from another worker arrive as a message, after the batch.
+//! A client in default mode is notified of keys that it has read: the shard's observers record the keys while the read
+//! holds the shard's lock, so no change is missed. A client in broadcasting mode is notified of all keys with certain
+//! prefixes. An invalidation may follow the reply to the read, but never precede it: the reads of a tracking client are
+//! not forwarded to other workers, and notifications from other workers arrive as messages, after the batch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -21,12 +21,12 @@ use crate::clients::subscriptions::Address;
 use crate::clients::tracking::Choice;
 use crate::server::Server;
 
-/// A client that is notified before its next reply, and its replies.
+/// A client that is notified before its next reply, and the buffer of its replies.
 pub(super) type AtOnce<'a> = (&'a Client, &'a mut Reply);
 
 impl Server {
-    /// Notifies a tracking client, or the client it redirects to, that keys have changed; `None` is all keys. The
-    /// client of `at_once` is notified among its replies, before the next one.
+    /// Notifies a tracking client, or the client to which it redirects, that keys have changed; `None` means all keys.
+    /// If the client is that of `at_once`, the notification is written between its replies, before the next one.
     fn invalidate(
         &self,
         view: &ClientView,
@@ -60,7 +60,7 @@ impl Server {
 }
 
 impl Executor {
-    /// Records the keys that a tracking client has read; the locks of the command's keys are still held.
+    /// Records the keys that a tracking client has read. The caller still holds the locks of the command's keys.
     #[cold]
     pub(crate) fn track(
         &mut self,
@@ -71,7 +71,7 @@ impl Executor {
     ) {
         let Some(tracking) = &client.tracking else { return };
         let caching = client.caching;
-        // In a transaction, CLIENT CACHING applies until its end.
+        // In a transaction, CLIENT CACHING applies to all calls until the transaction ends.
         let is_transaction = client.transaction.is_some() || self.section != Section::Shared;
         if !is_transaction && !command.full_name.starts_with("client|") {
             client.caching = None;
@@ -96,19 +96,19 @@ impl Executor {
         }
     }
 
-    /// Enforces `tracking-table-max-keys` for the sum of all shards, each of which enforces its own share.
+    /// Enforces `tracking-table-max-keys` for all shards; each shard enforces its share.
     pub(crate) fn limit_tracked(&mut self) {
         let keys_max = usize::try_from(self.config.tracking_table_max_keys).unwrap_or(usize::MAX);
         if keys_max != 0 && self.server.trackers.len() > 0 {
-            // The client that has set a lower limit is notified, too.
+            // The client that has lowered the limit must be notified, too.
             let is_server_change = std::mem::replace(&mut self.turn.notices.is_server_change, true);
             self.server.keyspace.limit_tracked(keys_max, &mut self.turn);
             self.turn.notices.is_server_change = is_server_change;
         }
     }
 
-    /// Notifies tracking clients of the changes of the last command, or of changes before one. The caller
-    /// holds no lock.
+    /// Notifies tracking clients of the changes by the last command, or of evictions before a command. The caller holds
+    /// no lock.
     pub(super) fn send_invalidations(
         &mut self,
         changed_by: Option<u64>,
@@ -125,7 +125,7 @@ impl Executor {
         for (key, clients) in std::mem::take(&mut notices.invalidated) {
             let changed_by = changed_by.filter(|_| !key.is_server_change);
             for view in clients.into_iter().filter_map(|id| server.trackers.get(id)) {
-                // In broadcasting mode, keys that the client read before are covered by the notifications of all
+                // In broadcasting mode, keys that the client has read before are covered by the notifications of all
                 // changes.
                 if !view.tracking.lock().as_ref().is_some_and(|tracking| tracking.is_broadcast()) {
                     server.invalidate(

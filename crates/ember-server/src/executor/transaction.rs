@@ -1,7 +1,8 @@
 //! Transactions: calls queued by MULTI that EXEC runs atomically, unless a watched key has changed.
 //!
-//! A transaction whose calls name all their keys holds the locks of just those shards from its first call to its last,
-//! and runs in parallel with other commands on other shards. Any other runs with exclusive access: it closes the gate.
+//! If all keys are arguments of the queued calls, the transaction holds the locks of only their shards, from its first
+//! call to its last, and runs in parallel with commands on other shards. Otherwise it runs with exclusive access: it
+//! closes the gate.
 
 use std::sync::atomic::Ordering;
 
@@ -17,14 +18,14 @@ use crate::catalogue::registry::Command;
 use crate::clients::client::Client;
 use crate::clients::transaction::{Transaction, Watched, discard};
 
-/// Returns the reply of EXEC when it is itself refused.
+/// Returns the error of EXEC if EXEC itself is refused with `error`.
 pub(crate) fn aborted_because_of(error: &CommandError) -> CommandError {
     let text = error.text();
     let reason = text.strip_prefix(b"ERR ").unwrap_or(&text);
     CommandError::Bytes([b"EXECABORT Transaction discarded because of: ", reason].concat())
 }
 
-/// How often EXEC waits for cold values; after that, missing values are read while it runs.
+/// The maximum number of times that EXEC waits for cold values. After that, missing values are read while it runs.
 const FETCHES_MAX: u32 = 3;
 
 impl Executor {
@@ -44,11 +45,11 @@ impl Executor {
         if command.spec.flags.contains(Flags::NO_MULTI) {
             return Err("ERR Command not allowed inside a transaction".into());
         }
-        // Any queued call takes memory, even one that would not when it runs.
+        // Every queued call takes memory, even one that would not when it runs.
         if self.config.maxmemory != 0 {
             self.free_memory(guards, args.total_bytes())?;
         }
-        // Calls that EXEC will refuse or not run are not kept.
+        // Calls that EXEC will refuse or not run are not stored.
         let will_run = !transaction.is_aborted
             && client.watched.as_ref().is_none_or(|watched| !watched.watch.is_broken());
         if will_run {
@@ -131,14 +132,14 @@ impl Executor {
         if let Some(watched) = watched {
             watched.end(keyspace, &mut self.turn);
         }
-        // Values that the calls have stored count as data from now on.
+        // The queued values that the calls have stored count as data from now on.
         drop(transaction);
         self.client_memory.set(&client.view.multi_bytes, 0);
         Ok(outcome)
     }
 
-    /// Runs `act` with the locks of `shards` held throughout; commands in it may access keys on those shards only. The
-    /// caller holds no lock.
+    /// Runs `act` while the locks of `shards` are held; commands in it may only access keys of these shards. The caller
+    /// holds no lock.
     pub(crate) fn with_pinned<R>(
         &mut self,
         mut shards: Vec<usize>,
@@ -156,7 +157,7 @@ impl Executor {
         result
     }
 
-    /// Runs `act` with exclusive access. The caller holds no lock. Inside such a section it simply continues.
+    /// Runs `act` with exclusive access; if the worker already has it, no gate is closed. The caller holds no lock.
     pub(crate) fn with_exclusive_access<R>(
         &mut self,
         act: impl FnOnce(&mut Executor, &mut Guards<'static>) -> R,
@@ -168,7 +169,7 @@ impl Executor {
     /// Runs `act` with exclusive access for a client's command.
     ///
     /// # Errors
-    /// A script has had exclusive access for long.
+    /// Returns `BUSY` if a script has had exclusive access for long.
     pub(crate) fn with_exclusive_access_for<R>(
         &mut self,
         client_id: u64,
@@ -179,7 +180,7 @@ impl Executor {
         Ok(self.run_exclusively(access, act))
     }
 
-    /// Runs `act` with exclusive access, either `access` or that of the enclosing section.
+    /// Runs `act` with exclusive access, which is `access` or that of the enclosing section.
     pub(crate) fn run_exclusively<R>(
         &mut self,
         access: Option<ExclusiveAccess<'static>>,
@@ -192,8 +193,8 @@ impl Executor {
         self.turn.end_unit();
         self.section = outer;
         guards.release(&self.server.keyspace, &mut self.turn);
-        // Readers of the journal may have been added or removed. The remaining records of an enclosing unit are for the
-        // added ones.
+        // Readers of the journal may have been added or removed. Added readers receive the remaining records of an
+        // enclosing unit.
         if access.is_some() || !self.turn.journal.is_on() {
             self.server.journal.attach(&mut self.turn.journal);
         }
@@ -231,7 +232,7 @@ impl Executor {
         watched.watch.is_broken()
     }
 
-    /// Runs the calls. When the replies exceed the client's output limit they are discarded, and the client is
+    /// Runs the queued calls. If the replies exceed the client's output limit, they are discarded, and the client is
     /// disconnected.
     fn run_queued(
         &mut self,
@@ -254,7 +255,7 @@ impl Executor {
             self.turn.no_touch = client.view.no_touch.load(Ordering::Relaxed);
             let result = authorization::authorize_queued(self.server, client, command, args)
                 .and_then(|()| self.complete(command, None, client, guards, args, reply));
-            // The call may have killed its own client, whose connection is closed after the reply.
+            // The call may have killed its own client, whose connection is then closed after the reply.
             closes |= matches!(result, Ok(Outcome::Close));
             self.finish(command, result, args, Some(&client.view), reply);
             self.log_sizes(command, args, client.view.id, reply.len_bytes() - reply_start);
@@ -277,7 +278,7 @@ impl Executor {
     }
 }
 
-/// Removes the reply of a queued call, from `mark` on, if the client now wants no replies.
+/// Removes the reply of a queued call, beginning at `mark`, if the client now receives no replies.
 fn take_back_if_silent(client: &Client, mark: Mark, reply: &mut Reply) {
     if client.reply_mode.is_silent() {
         reply.truncate_to(mark);

@@ -1,16 +1,17 @@
 //! Blocking commands: parks a call that cannot be answered yet, and serves it when one of its keys has changed.
 //!
 //! ```text
-//! BLPOP finds nothing ─ its waiter joins the queues of its keys, under their locks ─ the connection is parked
+//! BLPOP finds no element ─ its waiter joins the queues of its keys, under their locks ─ the connection is parked
 //! RPUSH changes a key ─ the shard's observers record it as ready
 //! after the command   ─ the worker that ran it runs the first waiter's call, under the locks of all the waiter's keys
 //!                     ─ the reply goes to the waiter's worker, which sends it and continues with the connection
 //! ```
 //!
-//! A waiter is claimed only under the lock of a key it waits for, by the worker that first finds it at the head of that
-//! key's queue, so waiters are served in order of arrival. A claim and an end from outside (timeout, `CLIENT UNBLOCK`,
-//! a closed connection) exclude each other ([`Waiter`]): a call is answered once, and elements that it took are never
-//! lost. The decision to close a connection, on any worker, ends its waiter in the same step (`clients/ending.rs`).
+//! A waiter is claimed only under the lock of a key it waits for, by the first worker that finds it at the head of that
+//! key's queue, so waiters are served in order of arrival. A waiter that is claimed cannot be ended from outside (by a
+//! timeout, `CLIENT UNBLOCK`, a closed connection), and vice versa ([`Waiter`]): a call is answered once, and the
+//! elements that it has popped are never lost. The decision to close a connection, on any worker, ends its waiter in
+//! the same step (`clients/ending.rs`).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -32,11 +33,10 @@ use crate::clients::client::{Client, ClientView};
 use crate::clients::mailbox::Message;
 use crate::server::Server;
 
-/// Longer timeouts are treated as infinite.
+/// The maximum timeout; longer ones are treated as infinite.
 const TIMEOUT_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// Returns the type of value that commands of a group take their elements from, if such a value is removed when it is
-/// empty.
+/// Returns the type of value from which commands of a group take elements, if such a value is removed when it is empty.
 fn awaited_type(group: Group) -> Option<ValueType> {
     match group {
         Group::List => Some(ValueType::List),
@@ -46,8 +46,8 @@ fn awaited_type(group: Group) -> Option<ValueType> {
 }
 
 impl Server {
-    /// Returns a claimed waiter to its queues. If its client was disconnected meanwhile, the client's worker is
-    /// notified that it is not served.
+    /// Returns a claimed waiter to its queues. If its client was disconnected in the meantime, the client's worker is
+    /// notified that the call was not served.
     fn requeue(&self, waiter: &Waiter) {
         if !waiter.unclaim() {
             self.check_connection(waiter.worker, waiter.token, waiter.client_id);
@@ -56,7 +56,7 @@ impl Server {
 }
 
 impl Executor {
-    /// Adds a call that found nothing to the queues of its keys, whose locks are held.
+    /// Adds a call that found no element to the queues of its keys, whose locks the caller holds.
     pub(crate) fn enlist(
         &mut self,
         command: &'static Command,
@@ -96,10 +96,10 @@ impl Executor {
         })
     }
 
-    /// Parks a call whose work another thread does: only the answer ends its wait.
+    /// Parks a call whose work another thread does: only that thread's result ends the wait.
     pub(crate) fn park(&self, command: &'static Command, client: &Client, reply: &Reply) -> Box<Blocked> {
         let view = &client.view;
-        // The waiter waits for no key.
+        // The waiter is in no queue of a key.
         let mut call = OwnedBatch::new();
         call.push(&[command.spec.name.as_bytes()]);
         let address = (view.worker, view.token, view.id);
@@ -120,8 +120,8 @@ impl Executor {
         })
     }
 
-    /// Calls `act` for each key that a waiter waits for: those it takes something from, not the one that BLMOVE moves
-    /// it to. `guards` holds their locks.
+    /// Calls `act` for each key that a waiter waits for: the keys from which it takes elements, not the destination of
+    /// BLMOVE. `guards` holds the locks of the keys.
     fn with_waiter_keys(
         &mut self,
         waiter: &Waiter,
@@ -143,7 +143,7 @@ impl Executor {
         spec.key_positions(args).map(|arg| self.server.keyspace.hash(args.at(arg)).shard()).collect()
     }
 
-    /// Removes a waiter whose wait was ended from outside from all queues.
+    /// Removes a waiter whose wait was ended from outside from the queues of all its keys.
     pub(crate) fn withdraw(&mut self, blocked: &Blocked) {
         let spec = self.server.registry.get(blocked.waiter.command).spec;
         let mut guards = Guards::None;
@@ -154,8 +154,8 @@ impl Executor {
         guards.release(&self.server.keyspace, &mut self.turn);
     }
 
-    /// Serves the waiters of the changed keys as long as there is something for them. That may change further keys
-    /// (BLMOVE), which are then ready, too. The caller holds no lock.
+    /// Serves the waiters of changed keys as long as there are elements for them. Serving may change further keys
+    /// (BLMOVE), whose waiters are then served, too. The caller holds no lock.
     pub(crate) fn serve_ready(&mut self) {
         let sees_expired = std::mem::take(&mut self.turn.sees_expired);
         for (database, key) in std::mem::take(&mut self.turn.notices.ready) {
@@ -199,7 +199,7 @@ impl Executor {
                 Ok(Attempt::Wait(Wait { timeout_ms: None, empty_reply: Reply::null, instead: None }))
             };
             if let Ok(Attempt::Fetch) = attempt {
-                // Later waiters of the key wait, too.
+                // Later waiters of the key must wait, too.
                 self.server.requeue(&waiter);
                 self.request_for_blocked(&mut guards, database, key);
                 guards.unpin(&self.server.keyspace, &mut self.turn);
@@ -227,8 +227,8 @@ impl Executor {
         }
     }
 
-    /// Counts and times a blocked call that ends without being run again, and its error, if any. As in Redis, its time
-    /// is its run time: waiting does not occupy the server.
+    /// Counts and times a blocked call that ends without being run again, and counts its error, if any. As in Redis,
+    /// the time counted is the run time, without the time spent waiting.
     pub(crate) fn count_unserved(&mut self, blocked: &Blocked, client: &ClientView, error: Option<&str>) {
         let command = self.server.registry.get(blocked.waiter.command);
         self.stats.commands.add(1);
@@ -294,8 +294,8 @@ impl Executor {
         first.is_some_and(|first| Arc::ptr_eq(first, waiter))
     }
 
-    /// Returns whether a key has the type of value that commands of the group wait for; a stream's waiters wait for its
-    /// removal, too.
+    /// Returns whether a key has the type of value that commands of the group wait for. For streams it returns true in
+    /// any case, because waiters of a stream also wait for its removal.
     fn has_something_for(
         &self,
         guards: &mut Guards<'static>,

@@ -2,15 +2,16 @@
 
 use ember_protocol::client::split_arguments;
 
-/// The prefix of the names of such channels.
+/// The prefix of the names of live-query channels.
 const PREFIX: &[u8] = b"__watch@";
 
-/// Returns whether a channel is one of those, well-formed or not: clients cannot publish there.
+/// Returns whether a channel's name begins with [`PREFIX`], even if the rest is malformed. Clients cannot publish to
+/// channels with this prefix.
 pub(crate) fn is_watching(channel: &[u8]) -> bool {
     channel.starts_with(PREFIX)
 }
 
-/// Returns the database number and the words of the call in the name of a channel.
+/// Returns the database number and the words of the call that a channel's name contains.
 pub(crate) fn parse(channel: &[u8]) -> Option<(usize, Vec<Vec<u8>>)> {
     let rest = channel.strip_prefix(PREFIX)?;
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();

@@ -1,7 +1,7 @@
-//! The hash of a result, which shows whether it has changed: XXH3 of 128 bits (Yann Collet).
+//! The hash of a result, by which changes are detected: XXH3 of 128 bits (Yann Collet).
 //!
-//! Replies in the order of a hash table are hashed as a sum over their elements, so that growth of the table is not a
-//! change.
+//! Replies in the order of a hash table are hashed as a sum over their elements, so that a resize of the table does not
+//! count as a change.
 
 use emberkv_core::spec::Spec;
 use xxhash_rust::xxh3::xxh3_128;
@@ -15,7 +15,7 @@ pub(super) fn of_result(spec: &Spec, result: &[u8]) -> u128 {
     }
 }
 
-/// Returns the hash of an aggregate without order; `None` if it is no aggregate.
+/// Returns the hash of an aggregate whose elements have no order; `None` if `result` is not an aggregate.
 fn of_unordered(is_pairs: bool, result: &[u8]) -> Option<u128> {
     let head = line_end(result, 0)?;
     let is_map = result[0] == b'%';
@@ -36,13 +36,13 @@ fn of_unordered(is_pairs: bool, result: &[u8]) -> Option<u128> {
     Some(sum)
 }
 
-/// Returns the position after the line that begins at `at`, including its line end.
+/// Returns the offset after the line that begins at offset `at`, including its line end.
 fn line_end(bytes: &[u8], at: usize) -> Option<usize> {
     let found = memchr::memchr(b'\n', bytes.get(at..)?)?;
     Some(at + found + 1)
 }
 
-/// Returns the end of the value that begins at `at`.
+/// Returns the end offset of the value that begins at offset `at`.
 fn value_end(bytes: &[u8], at: usize) -> Option<usize> {
     let (mut at, mut left) = (at, 1_usize);
     while left > 0 {

@@ -1,4 +1,4 @@
-//! Evaluation of a live query: its result at one moment, and the number of that moment.
+//! Evaluation of a live query: its result at one moment, and the sequence number of that moment.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use crate::clients::watchers::{Marked, State, StateMemory, Update};
 use crate::executor::Executor;
 use crate::tiers::Tiers;
 
-/// A result, and its moment.
+/// A result, and the moment at which it was read.
 pub(super) struct Evaluated {
     pub(super) sequence: u64,
     pub(super) record: Option<u64>,
@@ -23,7 +23,7 @@ pub(super) struct Evaluated {
     pub(super) body: Vec<u8>,
 }
 
-/// A call of the command of a query.
+/// A call to evaluate: the command of a query, its arguments, and its context.
 #[derive(Clone, Copy)]
 pub(super) struct Question<'q> {
     pub(super) command: &'static Command,
@@ -41,8 +41,8 @@ impl Question<'_> {
     }
 }
 
-/// Runs the handler; returns its result and its reply. The locks of all keys stay pinned in `guards`, which was empty.
-/// `at_moment` is called under them before the handler runs. The worker is inside the gate.
+/// Runs the handler; returns its result and its reply. `at_moment` is called before the handler runs, after the locks
+/// of all keys are taken. They stay pinned in `guards`, which the caller passes empty. The worker is inside the gate.
 fn run(
     executor: &mut Executor,
     guards: &mut Guards<'static>,
@@ -62,15 +62,15 @@ fn run(
     (result, reply)
 }
 
-/// The result for a client that begins to watch.
+/// The result of the first evaluation, for a client that begins to watch.
 pub(super) enum FirstResult {
     Found(Evaluated),
-    /// The call is long-running and did not run; the number of this moment.
+    /// The call is long-running and was not run; the sequence number of the present moment.
     Long(u64),
 }
 
-/// Runs a call for a client that begins to watch, unless it is long-running. The locks of all its keys stay pinned in
-/// `guards`, which was empty. The worker is inside the gate.
+/// Runs a call for a client that begins to watch, unless the call is long-running. The locks of all its keys stay
+/// pinned in `guards`, which the caller passes empty. The worker is inside the gate.
 pub(super) fn evaluate_first(
     executor: &mut Executor,
     guards: &mut Guards<'static>,
@@ -84,21 +84,21 @@ pub(super) fn evaluate_first(
     FirstResult::Found(evaluated(executor, &question, result.map(|_| ()), reply))
 }
 
-/// Wraps a result that was found under the held locks.
+/// Adds the moment and the hash to a result that was read under the locks that are still held.
 fn evaluated(
     executor: &mut Executor,
     question: &Question<'_>,
     result: CommandResult,
     reply: Reply,
 ) -> Evaluated {
-    // Changes of these keys so far took their numbers under the locks that are held now; later ones take higher
-    // numbers.
+    // Changes of these keys up to now received their sequence numbers under the locks that are held now; later changes
+    // receive higher numbers.
     let (sequence, record) = executor.server.journal.state_number(&executor.turn.journal);
     let (hash, body) = shown(executor.config.watch_max_reply, question.command, result, reply);
     Evaluated { sequence, record, hash, body }
 }
 
-/// Returns the hash of a result, and the state to send: an error if it exceeds `bytes_max`.
+/// Returns the hash of a result, and the body to send: the result, or an error if it exceeds `bytes_max`.
 pub(super) fn shown(
     bytes_max: u64,
     command: &Command,
@@ -118,19 +118,19 @@ pub(super) fn shown(
     (hash, error.to_vec())
 }
 
-/// The result of a new evaluation.
+/// The outcome of evaluating a marked query again.
 pub(crate) enum Renewed {
-    /// No watcher needs the result.
+    /// No watcher needs the result: there are none, or they already have it.
     Known,
-    /// Its new state.
+    /// The query's new state.
     Update(Update),
-    /// A job thread runs it, because it is long-running.
+    /// The query is long-running, and a job thread evaluates it.
     Runs,
-    /// It is long-running, and its keys are in use: it is marked again, to be retried at this time.
+    /// The query is long-running, and its keys are in use. It remains marked and must be retried at this time.
     Waits(Instant),
 }
 
-/// Evaluates a marked query again, on its owner. The worker is inside the gate and holds no lock.
+/// Evaluates a marked query on its owner. The worker is inside the gate and holds no lock.
 pub(crate) fn renew(executor: &mut Executor, marked: &Marked) -> Renewed {
     let Marked { query, since } = marked;
     if !query.is_marked() || query.with_audience(|audience| audience.is_empty()) {

@@ -1,7 +1,7 @@
-//! The queue of queries to be evaluated, fair between users.
+//! The queue of live queries to be evaluated, which is fair between users.
 //!
-//! There is one line of queries per user, and the next query is taken from the next line: a user's queries wait for one
-//! query of each other user, however many these have. Queries that several users share have their own line.
+//! Each user has a line of queries. The lines take turns: between two queries of a user, at most one query of each
+//! other line is evaluated, however long that line is. Queries that several users watch have a separate line.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,13 +11,13 @@ use emberkv_core::live_query::LiveQuery;
 
 use crate::clients::watchers::Marked;
 
-/// The line of queries that several users share.
+/// The line of the queries that several users watch.
 const SHARED: u16 = 0;
 
-/// Below twice this number of queued queries, those without watchers are not removed.
+/// Queries without watchers are not removed while fewer than twice this number of queries are queued.
 const KEPT_MIN: usize = 1024;
 
-/// Returns the line of a user's queries. Several users may share one.
+/// Returns the line of a user's queries. Several users may have the same line.
 pub(crate) fn line_of(user: &[u8]) -> u16 {
     let mut hasher = DefaultHasher::new();
     user.hash(&mut hasher);
@@ -34,13 +34,13 @@ pub(super) fn enter(query: &LiveQuery, user: &[u8], is_new: bool) {
     }
 }
 
-/// Queries to be evaluated.
+/// Queries to be evaluated, in one line per user.
 #[derive(Default)]
 pub(crate) struct FairQueue {
-    /// No line is empty; the first one is next.
+    /// The lines in the order in which they are next; none of them is empty.
     lines: VecDeque<(u16, VecDeque<Marked>)>,
     count: usize,
-    /// How many had watchers at the last count.
+    /// The number of queries that remained after those without watchers were last removed.
     kept: usize,
 }
 
@@ -53,7 +53,7 @@ impl FairQueue {
         self.count == 0
     }
 
-    /// Adds a query at the end of its line. O(lines), and O(1) per query without watchers.
+    /// Adds a query at the end of its line. O(lines), plus amortised O(1) for removing queries without watchers.
     pub(crate) fn push(&mut self, marked: Marked) {
         if self.count >= 2 * self.kept.max(KEPT_MIN) {
             self.forget_unwatched();
@@ -66,7 +66,7 @@ impl FairQueue {
         }
     }
 
-    /// Takes the first query of the next line.
+    /// Removes and returns the first query of the next line.
     pub(crate) fn pop(&mut self) -> Option<Marked> {
         let (line, mut queries) = self.lines.pop_front()?;
         let marked = queries.pop_front();

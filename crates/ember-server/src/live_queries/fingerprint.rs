@@ -1,8 +1,8 @@
 //! Fingerprints: the numbers by which clients identify live queries, equal to those of DiceDB.
 //!
-//! FarmHash's `Fingerprint32` (Geoff Pike, Google, 2014) of the command line: the command in capitals, single spaces.
-//! It never changes; four functions over the mixing steps of MurmurHash3 (Austin Appleby, 2011) hash strings of up to
-//! 4, 12, 24 and more bytes.
+//! A fingerprint is FarmHash's `Fingerprint32` (Geoff Pike, Google, 2014) of the command line, with the command name in
+//! upper case and single spaces. The function never changes. Strings of up to 4, 12, 24 and more bytes are hashed by
+//! four functions that use the mixing steps of MurmurHash3 (Austin Appleby, 2011).
 
 use ember_protocol::Args;
 
@@ -19,7 +19,7 @@ pub(crate) fn fingerprint(args: Args<'_>) -> u32 {
     hash(&line)
 }
 
-/// Mixes a word into the hash.
+/// Mixes a word into a hash.
 fn mix(word: u32, hash: u32) -> u32 {
     let word = word.wrapping_mul(C1).rotate_right(17).wrapping_mul(C2);
     add_round(hash ^ word)
@@ -29,7 +29,7 @@ fn add_round(hash: u32) -> u32 {
     hash.rotate_right(19).wrapping_mul(5).wrapping_add(0xE654_6B64)
 }
 
-/// Does the final mixing.
+/// Applies the final mixing steps to a hash.
 fn finish(mut hash: u32) -> u32 {
     hash = (hash ^ hash >> 16).wrapping_mul(0x85EB_CA6B);
     hash = (hash ^ hash >> 13).wrapping_mul(0xC2B2_AE35);

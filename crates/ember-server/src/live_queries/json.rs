@@ -1,11 +1,11 @@
 //! A state as JSON, for messages of channels and for browsers: `{"version":"…","result":…}`.
 //!
 //! ```text
-//! string          "text"; {"base64":"…"} where the bytes are no UTF-8
-//! integer, double 12, 1.5; "inf" where JSON has no such number
+//! string          "text"; {"base64":"…"} if the bytes are not UTF-8
+//! integer, double 12, 1.5; "inf" if JSON cannot represent the number
 //! nothing         null
 //! array, set      [result,…]
-//! map             {"field":result,…}; [[result,result],…] where a field is no text
+//! map             {"field":result,…}; [[result,result],…] if a field is not a text
 //! error           {"error":"WRONGTYPE …"}
 //! ```
 
@@ -14,17 +14,17 @@ use base64::engine::general_purpose::STANDARD;
 use ember_protocol::client::{Value, read_value};
 use serde_json::{Map, Value as Json, json};
 
-/// Returns the message of a state, given its result in RESP3.
+/// Returns the JSON message for a state, given its version and its result in RESP3.
 pub(super) fn message(version: &str, result: &[u8]) -> Vec<u8> {
     let result = match read_value(&mut &*result) {
         Ok(value) => of_value(&value),
-        // A reply of the server itself is always complete.
+        // This does not occur: a reply of the server itself is always complete.
         Err(error) => json!({ "error": format!("ERR {error}") }),
     };
     json!({ "version": version, "result": result }).to_string().into_bytes()
 }
 
-/// Converts a value from a reply.
+/// Converts a value of a reply to JSON.
 pub(crate) fn of_value(value: &Value) -> Json {
     match value {
         Value::Bulk(bytes) | Value::Simple(bytes) | Value::Verbatim(_, bytes) | Value::BigNumber(bytes) => {

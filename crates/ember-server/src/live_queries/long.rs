@@ -1,8 +1,9 @@
-//! A long-running live query is evaluated by a job thread on borrowed values, like long calls
-//! (`executor/long_calls.rs`): only writers to its keys wait for it.
+//! Evaluates long-running live queries on job threads, on borrowed values, like long calls (`executor/long_calls.rs`):
+//! only writes to the query's keys wait for the evaluation.
 //!
-//! Its number is that of the moment when the values were borrowed. If it is marked meanwhile, it is evaluated again
-//! afterwards, never at the same time. `long_runs.rs` limits how many run at a time.
+//! The state has the sequence number of the moment at which the values were borrowed. If the query is marked during an
+//! evaluation, it is evaluated again afterwards, never concurrently. `long_runs.rs` limits the number of concurrent
+//! evaluations.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,21 +26,22 @@ use crate::server::Server;
 struct LongRun {
     query: Arc<LiveQuery>,
     since: Instant,
-    /// The number of the moment when the values were borrowed, and that of the last record then.
+    /// The sequence number of the moment at which the values were borrowed, and the number of the last journal record
+    /// at that moment.
     sequence: u64,
     record: Option<u64>,
-    /// The keys, which are held until the evaluation ends.
+    /// The query's keys, which are held until the evaluation ends.
     keys: Vec<Box<[u8]>>,
     loan: Loan,
     protocol: Protocol,
     reply_bytes_max: u64,
-    /// The hash of the result, and the state to send.
+    /// The hash of the result, and the body to send.
     result: (u128, Vec<u8>),
     took: Duration,
 }
 
-/// Starts an evaluation on a job thread. The locks of all its keys are pinned in `guards`, and its mark was cleared
-/// under them.
+/// Starts an evaluation on a job thread. The locks of all the query's keys are pinned in `guards`; the query's mark was
+/// cleared under them.
 pub(super) fn begin(
     executor: &mut Executor,
     marked: &Marked,
@@ -97,7 +99,7 @@ impl Job for LongRun {
         let begun = Instant::now();
         let mut reply = Reply::new(self.protocol);
         let result = self.loan.run(&server.keyspace, &mut reply);
-        // Writers wait only until here.
+        // Writes to the keys wait only until this point.
         self.took = begun.elapsed();
         server.release_keys(&self.keys);
         LiveQueries::of(server).long_runs().end(&self.keys, self.took);
@@ -126,7 +128,7 @@ impl LongRun {
             if audience.is_empty() || (audience.known() == Some(hash) && !audience.sends_equal()) {
                 return None;
             }
-            // If a key has changed since, clients may have begun to watch with another result.
+            // If a key has changed since, other clients may have begun to watch with a different result.
             audience.set_known((!query.is_marked()).then_some(hash));
             Some(audience.workers())
         });

@@ -1,33 +1,36 @@
-//! Limits the live queries on job threads, so that neither writers nor other commands wait for many of them.
+//! Limits the evaluations of live queries on job threads, so that neither writes nor other commands wait for many of
+//! them.
 //!
-//! A long-running query holds its keys while it runs: a call that would change one waits for it. So one query per key
-//! runs at a time, and then the key rests: all queries of a key together hold it at most a fifth of the time, and a
-//! write waits for at most one of them. Half of the threads for long commands are reserved for those.
+//! An evaluation holds its keys: a call that would change one of them waits. So one evaluation per key runs at a time,
+//! after which the key rests: all queries on a key together hold it for at most a fifth of the time, and a write waits
+//! for at most one evaluation. Half of the threads for long commands are not used for live queries.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// The rest of a run's keys, and the delay of the query's next run, as a multiple of the run's time.
+/// The time for which the keys of an evaluation rest, and the delay of the query's next evaluation, as a multiple of
+/// the evaluation's run time.
 pub(crate) const DELAY_FACTOR: u32 = 4;
 
-/// When a query that waits for other runs is retried.
+/// The delay after which a query that waits for other evaluations is retried.
 pub(crate) const RETRY_TIME: Duration = Duration::from_millis(10);
 
-/// The present runs.
+/// The evaluations that run at present, and the keys that they hold or have held.
 #[derive(Default)]
 pub(crate) struct LongRuns(Mutex<Runs>);
 
 #[derive(Default)]
 struct Runs {
     count: usize,
-    /// When a held or recently held key may be held again; `None` while it is held.
+    /// The time from which on a recently held key may be held again; `None` while the key is held.
     keys: HashMap<Box<[u8]>, Option<Instant>>,
 }
 
 impl Runs {
-    /// Returns when a query of these keys may be retried, if it may not run now with at most `others` others.
+    /// Returns the time at which a query on these keys may be retried; `None` if it may run now. At most `others` other
+    /// evaluations may run concurrently.
     fn busy_until<'k>(
         &self,
         keys: impl IntoIterator<Item = &'k [u8]>,
@@ -42,8 +45,8 @@ impl Runs {
 }
 
 impl LongRuns {
-    /// Returns when a query of these keys may be retried, if it may not run now. `threads` is the number of threads for
-    /// long commands.
+    /// Returns the time at which a query on these keys may be retried; `None` if it may run now. `threads` is the
+    /// number of threads for long commands.
     pub(crate) fn busy_until<'k>(
         &self,
         keys: impl IntoIterator<Item = &'k [u8]>,
@@ -53,10 +56,10 @@ impl LongRuns {
         self.0.lock().busy_until(keys, others_max(threads), now)
     }
 
-    /// Begins an evaluation with these keys.
+    /// Begins an evaluation that holds these keys.
     ///
     /// # Errors
-    /// When it may be retried, if it may not run now.
+    /// Returns the time at which it may be retried if it may not run now.
     pub(super) fn begin(&self, keys: &[Box<[u8]>], threads: usize, now: Instant) -> Result<(), Instant> {
         let mut runs = self.0.lock();
         let until = runs.busy_until(keys.iter().map(|key| &**key), others_max(threads), now);
@@ -68,7 +71,7 @@ impl LongRuns {
         Ok(())
     }
 
-    /// Ends a run that has held its keys for this time. O(held and resting keys).
+    /// Ends an evaluation that has held its keys for `took`. O(held and resting keys).
     pub(super) fn end(&self, keys: &[Box<[u8]>], took: Duration) {
         let now = Instant::now();
         let until = now.checked_add(took * DELAY_FACTOR);
@@ -83,7 +86,7 @@ impl LongRuns {
     }
 }
 
-/// Returns how many other queries may run at the same time.
+/// Returns the number of other evaluations that may run concurrently.
 fn others_max(threads: usize) -> usize {
     (threads / 2).max(1) - 1
 }

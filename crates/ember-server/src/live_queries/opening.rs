@@ -1,4 +1,4 @@
-//! Starting and ending watches.
+//! Begins and ends watches of live queries.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,25 +29,26 @@ use crate::replication::primary::Primary;
 use crate::replication::primary::position::Standing;
 use crate::server::Server;
 
-/// How long a call waits for this server to have what the client has seen on another.
+/// The maximum time for which a call waits for this server to receive the state that the client has seen on another
+/// server.
 const LAG_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// A request to watch a query.
 pub(crate) struct Wish<'w> {
-    /// The call; its first word is the name of the command.
+    /// The call to watch; its first word is the name of the command.
     pub(crate) call: Args<'w>,
     /// The number of the database.
     pub(crate) database: usize,
     pub(crate) form: Form,
     pub(crate) pace: Pace,
-    /// The version of the state that the client has.
+    /// The version of the state that the client already has, if it has named one.
     pub(crate) since: Option<&'w [u8]>,
 }
 
-/// Returns the command that a call would watch.
+/// Returns the command of a call that a client wants to watch.
 ///
 /// # Errors
-/// Why it cannot be watched.
+/// Returns why the call cannot be watched.
 fn command_of(server: &'static Server, call: Args<'_>) -> Result<&'static Command, CommandError> {
     let command = server.registry.resolve(call)?;
     let name = &command.full_name;
@@ -75,7 +76,7 @@ fn command_of(server: &'static Server, call: Args<'_>) -> Result<&'static Comman
     Ok(command)
 }
 
-/// Returns the call with the canonical name of its command, regardless of case and `rename-command`.
+/// Returns the call with the canonical name of its command, regardless of letter case and `rename-command`.
 fn named(command: &Command, call: Args<'_>) -> OwnedBatch {
     let name = command.spec.name.to_ascii_uppercase();
     let mut words = vec![name.as_bytes()];
@@ -85,8 +86,8 @@ fn named(command: &Command, call: Args<'_>) -> OwnedBatch {
     named
 }
 
-/// Checks that a client may watch a call of a command: it must have the rights to the command, and to its form that
-/// watches.
+/// Checks that a client may watch a call of a command: it needs the permission for the command, and for the watching
+/// form of the command.
 pub(crate) fn authorize(
     server: &'static Server,
     client: &Client,
@@ -98,13 +99,13 @@ pub(crate) fn authorize(
     watching.map_or(Ok(()), |watching| authorization::authorize(server, client, watching, call))
 }
 
-/// A client may no longer see a query; the error that it receives.
+/// The error that a client receives when it may no longer watch a query.
 pub(crate) struct Refused(pub(crate) Vec<u8>);
 
-/// Checks whether a client may still see the query with a number, if ACL rules have changed since the last check.
+/// Checks whether a client may still watch the query with this number, if ACL rules have changed since the last check.
 ///
 /// # Errors
-/// It may not.
+/// Returns [`Refused`] if the client may not.
 pub(crate) fn check_rights(server: &'static Server, client: &mut Client, number: u32) -> Result<(), Refused> {
     let generation = client.identity.generation;
     let watcher = client.subscriptions.as_mut().and_then(|all| all.queries.get_mut(number));
@@ -121,18 +122,19 @@ pub(crate) fn check_rights(server: &'static Server, client: &mut Client, number:
         .map_err(|error| Refused(error.text().into_owned()))
 }
 
-/// Begins a watch, and replies with the present state. If the query is slow, its owner evaluates it like one that has
-/// changed, and the call waits for the first state from there; a watch by a channel need not wait. The caller holds no
-/// lock, and the worker is inside the gate.
+/// Begins a watch, and replies with the present state. If the query is long-running, its owner evaluates it like a
+/// query that has changed, and the call waits for that first state; a watch through a channel does not wait. The caller
+/// holds no lock, and the worker is inside the gate.
 ///
 /// # Errors
-/// The error in the call, the missing right, or the reached limit. No watch exists then.
+/// Returns an error if the call is invalid, a permission is missing, or a limit is reached. The watch does not exist
+/// then.
 pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionResult {
     let Execution { executor, client, command: caller, reply, .. } = execution;
     let server = executor.server;
     let Wish { call, database, form, pace, since } = wish;
     let database = *database;
-    // It is set again if the call has to wait longer.
+    // The field is set again if the call has to wait longer.
     let lagging_since = client.subscriptions.as_mut().and_then(|all| all.queries.lagging_since.take());
     client.subscriptions.take_if(|subscriptions| subscriptions.is_empty());
     let since =
@@ -154,7 +156,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
     let first = positions[0];
     let owner = server.owner_of(keyspace.hash(call.at(first)).shard());
     let worker = executor.index;
-    // Messages of channels are derived from the most expressive protocol.
+    // The messages of channels are converted from RESP3, which can express all types.
     let protocol = if matches!(form, Form::Channel(_)) { Protocol::Resp3 } else { reply.protocol() };
     let new = LiveQuery::new(*call, command.index, database, protocol, owner);
     let new = Arc::new(new.ok_or("ERR the command is too long to be watched")?);
@@ -166,7 +168,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
     if let Some(position) = since.and_then(|since| since.position)
         && Primary::of(server).is_before(server, position)
     {
-        // The missing part is on its way to a replica, if the primary is reachable.
+        // This server is a replica that has not received the state yet, but will if its primary is reachable.
         let lagging_since = lagging_since.unwrap_or_else(Instant::now);
         if lagging_since.elapsed() < LAG_WAIT_MAX {
             client.subscriptions.get_or_insert_default().queries.lagging_since = Some(lagging_since);
@@ -179,7 +181,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
     let first_result = evaluate_first(executor, &mut guards, question);
     let (sequence, hash, position) = match &first_result {
         FirstResult::Found(found) => match standing_of_own(executor, found.record) {
-            // The client receives the state when it has a position.
+            // The client receives the state once its position is known.
             Standing::NotYet => (found.sequence, None, None),
             Standing::At(position) => (found.sequence, Some(found.hash), Some(position)),
             Standing::Nowhere => (found.sequence, Some(found.hash), None),
@@ -231,7 +233,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
     });
     if hash.is_none() {
         query.mark();
-        // A client waits, so the query is evaluated now, ignoring the delay after its last run.
+        // The query is evaluated immediately, without the delay after its last evaluation, because a client waits.
         query.not_before.store(0, Ordering::Relaxed);
     }
     let replaced = before.as_ref().map(|before| before.memory_bytes() as i64);
@@ -253,7 +255,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
             Form::Watch | Form::Open => Outcome::Wait(executor.park(caller, client, reply)),
         });
     };
-    // The reply is held like the states that follow.
+    // Like later states, the reply is held until this record is released.
     executor.last_record = executor.last_record.max(record.unwrap_or(0));
     let body = Arc::new(body);
     let given = since_text.filter(|(_, since)| since.hash == hash).map(|(text, _)| text);
@@ -263,7 +265,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
     Ok(Outcome::Done)
 }
 
-/// Returns the position of a state that this worker has found; the locks of all its keys are held.
+/// Returns the position of a state that this worker has just read; the locks of all its keys are held.
 fn standing_of_own(executor: &mut Executor, record: Option<u64>) -> Standing {
     let server = executor.server;
     match Primary::of(server).standing(server, record) {
@@ -276,7 +278,7 @@ fn standing_of_own(executor: &mut Executor, record: Option<u64>) -> Standing {
     }
 }
 
-/// Returns the receiver by which a query notifies a client that watches it under a number.
+/// Returns the receiver that represents a client's watch with this number in the query's audience.
 fn receiver_of(client: &Client, number: u32) -> Receiver {
     let token = u32::try_from(client.view.token).expect("a worker has fewer connections than that");
     Receiver { client_id: client.view.id, token, number }
@@ -308,7 +310,7 @@ pub(crate) fn leave(server: &'static Server, turn: &mut Turn, receiver: Receiver
     guards.unpin(keyspace, turn);
 }
 
-/// Handles UNWATCH and the like: ends the watches with the fingerprints in the arguments. Those of channels stay.
+/// Handles UNWATCH and its variants: ends the watches whose numbers are the arguments. Watches through channels remain.
 pub(crate) fn unwatch(session: &mut Session<'_>) -> SessionResult {
     let number = |word: &[u8]| parse_u64(word).and_then(|number| u32::try_from(number).ok());
     let numbers: Option<Vec<u32>> = session.args.iter().skip(1).map(number).collect();
@@ -324,7 +326,7 @@ pub(crate) fn unwatch(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Ends a client's watch by a channel, if there is one.
+/// Ends a client's watch through a channel, if there is one.
 pub(crate) fn leave_channel(server: &'static Server, turn: &mut Turn, client: &mut Client, name: &[u8]) {
     let Some(subscriptions) = client.subscriptions.as_ref() else { return };
     let Some((_, words)) = channel::parse(name) else { return };
@@ -339,7 +341,7 @@ pub(crate) fn leave_channel(server: &'static Server, turn: &mut Turn, client: &m
     }
 }
 
-/// Ends the watch with a number, if there is one.
+/// Ends a client's watch with this number, if there is one.
 pub(crate) fn end(server: &'static Server, turn: &mut Turn, client: &mut Client, number: u32) {
     let Some(subscriptions) = &mut client.subscriptions else { return };
     let Some(watcher) = subscriptions.queries.leave(number) else { return };

@@ -1,22 +1,22 @@
-//! The version of a state: `<history>-<sequence>-<hash>`, with replicas
-//! `<history>-<sequence>-<hash>-<stream>-<position>`.
+//! The version of a state: `<history>-<sequence>-<hash>`, or `<history>-<sequence>-<hash>-<stream>-<position>` if there
+//! are replicas.
 //!
-//! The history names a run of a server, in which sequences order states; the hash shows whether two states are equal,
-//! whatever their histories. The stream is the replication stream: everything in the state is in the stream before the
-//! position. So another server with that stream knows whether it is behind.
+//! The history identifies a run of a server, within which sequence numbers order the states. The hash shows whether two
+//! states are equal, even with different histories. The stream is the replication stream, which contains all changes in
+//! the state before the position. So another server with the same stream can tell whether it has received them.
 
 use ember_protocol::number::parse_u64;
 use ember_replication::position::{NAME_DIGITS, Position};
 
 use crate::server::Server;
 
-/// Digits of the name of a history.
+/// The number of digits of a history's name.
 const HISTORY_DIGITS: usize = 8;
 
-/// Hexadecimal digits of a hash.
+/// The number of hexadecimal digits of a hash.
 const HASH_DIGITS: usize = 32;
 
-/// A version as sent by a client.
+/// A version that a client has sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Version<'v> {
     pub(crate) history: &'v [u8],
@@ -26,7 +26,7 @@ pub(crate) struct Version<'v> {
 }
 
 impl<'v> Version<'v> {
-    /// Parses a version.
+    /// Parses a version; returns `None` if it is malformed.
     pub(crate) fn parse(text: &'v [u8]) -> Option<Version<'v>> {
         let mut parts = text.split(|&byte| byte == b'-');
         let (history, sequence, hash) = (parts.next()?, parts.next()?, parts.next()?);
@@ -50,12 +50,12 @@ impl<'v> Version<'v> {
     }
 }
 
-/// Returns the history of this run of a server.
+/// Returns the history that identifies this run of a server.
 pub(crate) fn history(server: &Server) -> &str {
     &server.run_id[..HISTORY_DIGITS]
 }
 
-/// Returns the text of a version of this run of a server.
+/// Returns the text of the version of a state of this run of the server.
 pub(crate) fn text(server: &Server, sequence: u64, hash: u128, position: Option<Position>) -> String {
     let mut text = format!("{}-{sequence}-{hash:032x}", history(server));
     if let Some(Position { name, end }) = position {

@@ -1,4 +1,4 @@
-//! The encoding of states: as DiceDB does in RESP2, as a push in RESP3, as a message of a channel.
+//! The encoding of states: in the form of DiceDB in RESP2, as a push in RESP3, or as a message of a channel.
 
 use std::sync::Arc;
 
@@ -9,24 +9,24 @@ use super::{json, version};
 use crate::clients::watchers::{Form, State};
 use crate::server::Server;
 
-/// A message about a query: the result at one moment, or something instead.
+/// A message about a live query: its result at one moment, or a replacement for it.
 pub(crate) struct Notification<'t> {
-    /// The number by which the client identifies the query.
+    /// The number by which the client identifies the query: the fingerprint of its call, unless that number was in use.
     pub(crate) number: u32,
     pub(crate) query: &'t LiveQuery,
     pub(crate) version: &'t str,
     pub(crate) result: Result<'t>,
 }
 
-/// The result, or its replacement.
+/// The result in a message, or its replacement.
 pub(crate) enum Result<'t> {
-    /// The result.
+    /// The encoded result.
     Body(&'t Arc<Vec<u8>>),
-    /// Nothing: the result follows.
+    /// No result: the caller sends the result after the message.
     Apart,
-    /// Nothing: the client has named the version of this result.
+    /// No result: the client already has the version of this state.
     Unchanged,
-    /// An error.
+    /// An error instead of a result.
     Error(&'t [u8]),
 }
 
@@ -47,7 +47,7 @@ impl Notification<'_> {
         self.result.write(reply);
     }
 
-    /// Writes a later state.
+    /// Writes a state that follows the first one.
     fn push(&self, form: &Form, reply: &mut Reply) {
         if !reply.is_resp3() || matches!(form, Form::Channel(_)) {
             return self.write_array(form, reply);
@@ -94,8 +94,8 @@ impl Result<'_> {
     }
 }
 
-/// Writes the reply to the call that has begun the watch; `unchanged` is the client's version, if it is that of the
-/// state.
+/// Writes the first state as the reply to the call that has begun the watch. `unchanged` is the version that the client
+/// already has, if it is the state's.
 pub(crate) fn write_first(
     server: &Server,
     number: u32,
@@ -110,20 +110,20 @@ pub(crate) fn write_first(
         .reply(form, reply);
 }
 
-/// An encoded later state, shared by connections with the same encoding.
+/// An encoded state that follows the first one; connections with the same encoding share it.
 #[derive(Debug)]
 pub(crate) struct Written {
     number: u32,
     form: Form,
     is_resp3: bool,
-    /// The bytes before the result, if that is long enough to be shared; otherwise empty.
+    /// The bytes before the result, if the result is long enough to be shared; otherwise empty.
     head: Vec<u8>,
-    /// The result if it is shared; otherwise everything.
+    /// The result, if it is shared; otherwise the whole message.
     body: Arc<Vec<u8>>,
 }
 
 impl Written {
-    /// Encodes a state for connections of `protocol` that identify its query by a number and receive it in this form.
+    /// Encodes a state for the connections of `protocol` that receive it in this form, under this number.
     pub(crate) fn new(
         server: &Server,
         number: u32,
@@ -144,19 +144,19 @@ impl Written {
         Written { number, form, is_resp3, head, body }
     }
 
-    /// Returns whether the encoding is the one for this number, form and protocol.
+    /// Returns whether the encoding is for this number, form and protocol.
     pub(crate) fn is_for(&self, number: u32, form: &Form, protocol: Protocol) -> bool {
         self.number == number && self.is_resp3 == (protocol == Protocol::Resp3) && self.form == *form
     }
 
-    /// Writes it to a connection.
+    /// Writes the encoded state to a connection's replies.
     pub(crate) fn write(&self, reply: &mut Reply) {
         reply.raw(&self.head);
         reply.raw_shared(&self.body);
     }
 }
 
-/// Writes that there will be no more states, and why.
+/// Writes a message that no more states follow, with the reason.
 pub(crate) fn write_end(
     server: &Server,
     number: u32,

@@ -16,10 +16,10 @@ use emberkv_core::rdb::{PayloadChecks, library_for_redis, plain_library};
 use crate::catalogue::registry::{Command, wrong_subcommand};
 use crate::server::Server;
 
-/// How long the text of a library may run to declare its functions.
+/// The maximum time that the code of a library may take to declare its functions.
 const LOAD_TIME_MAX: Duration = Duration::from_millis(500);
 
-/// A library being loaded cannot call commands, and its time is limited.
+/// The runner of a library that is being loaded: the library cannot call commands, and its run time is limited.
 struct Loading(Instant);
 
 impl CommandRunner for Loading {
@@ -66,16 +66,16 @@ pub(crate) fn declared(
     Ok((library, compiled))
 }
 
-/// A subcommand's change of the libraries, for a client and again when an AOF is loaded; returns its reply if that is
-/// not OK.
+/// The change of the libraries that a subcommand makes, for a client or when an AOF is loaded. It returns its reply if
+/// that is not OK.
 pub(crate) type Change = fn(&Server, &Config, Args<'_>) -> Result<Option<Vec<u8>>, CommandError>;
 
-/// The changes by the names of their subcommands.
+/// The subcommands that change libraries, by name.
 const CHANGES_BY_NAME: &[(&str, Change)] =
     &[("delete", delete), ("flush", flush), ("load", load), ("restore", restore)];
 
-/// Returns the words of a change in a form for all replicas and older readers of files: the texts of libraries have the
-/// form of [`library_for_redis`], and payloads have a version that Redis 7.0 and Valkey 9 read. O(bytes of the texts).
+/// Returns the words of a change in a form that all replicas and older programs can read: the text of a library has the
+/// form of [`library_for_redis`], and a payload has a version that Redis 7.0 and Valkey 9 read. O(bytes of the texts).
 pub(crate) fn recorded<'a>(args: Args<'a>) -> Vec<Cow<'a, [u8]>> {
     let mut words: Vec<Cow<'a, [u8]>> = args.iter().map(Cow::Borrowed).collect();
     if is_word(args, 1, "LOAD") {
@@ -92,7 +92,7 @@ pub(crate) fn recorded<'a>(args: Args<'a>) -> Vec<Cow<'a, [u8]>> {
     words
 }
 
-/// Runs a change of the libraries from an AOF; returns `None` if the command is not one.
+/// Applies a change of the libraries from an AOF; returns `None` if the command is not such a change.
 pub(crate) fn replay(
     server: &Server,
     config: &Config,

@@ -1,4 +1,4 @@
-//! Runs scripts and functions: locks, rights and flags; and the libraries of functions.
+//! Runs scripts and functions, with their locks, permissions and flags, and changes the libraries of functions.
 
 pub(crate) mod functions;
 pub(crate) mod program;

@@ -1,4 +1,4 @@
-//! Runs one script for a client: its locks, its rights, its calls.
+//! Runs one script or function for a client: its locks, its permissions, its calls.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -28,16 +28,16 @@ use ember_scripting::running::RunningCall;
 use ember_scripting::sha1;
 use ember_scripting::shebang::ScriptFlags;
 
-/// The interval at which the worker of a long script serves its other connections, and the time that calls of a script
-/// may take in total before it checks whether to continue.
+/// The interval at which the worker of a long script serves its other connections. It is also the time that the calls
+/// of a script may take in total before the script checks whether to continue.
 const ATTENDANCE_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The time that a program without effects may run in parallel with other clients; then it is ended and run with
-/// exclusive access. Other clients may wait for the locks that it holds.
+/// The maximum time that a program without effects runs in parallel with other clients, which may wait for its locks.
+/// After that, it is stopped and run again with exclusive access.
 const PARALLEL_TIME_MAX: Duration = Duration::from_millis(5);
 
-/// The error of a program that has written and then needs more than the held locks. It should never occur: such a
-/// program is not confined.
+/// The error of a program that has written and then needs a shard that it has not locked. It should never occur,
+/// because such a program is not confined.
 const ESCAPED: &str = "ERR the script has called a command on a key that it does not declare";
 
 /// The name of a program in errors.
@@ -63,21 +63,21 @@ impl Name<'_> {
 }
 
 thread_local! {
-    /// The buffer for the words of a script's calls, kept between scripts for its allocation.
+    /// The buffer for the words of a script's calls; it is retained between scripts for its allocation.
     static WORDS: Cell<OwnedBatch> = Cell::default();
 }
 
 /// A script or function to run.
 pub(crate) struct Program<'p> {
-    /// Its name.
+    /// The program's name.
     pub(crate) name: Name<'p>,
-    /// Its declared flags.
+    /// The flags that the program declares.
     pub(crate) flags: ScriptFlags,
-    /// Whether it was called with a command that never writes.
+    /// Whether the program was called with a command that never writes.
     pub(crate) is_read_only: bool,
     /// The keys that the call declares.
     pub(crate) keys: &'p [&'p [u8]],
-    /// Proved facts about its calls.
+    /// The properties proved for the program's calls, if any.
     pub(crate) confinement: Option<Confinement>,
 }
 
@@ -88,13 +88,13 @@ impl Program<'_> {
     }
 }
 
-/// Runs a program: `run` is called once its locks are held, with whether the program is confined.
+/// Runs a program: calls `run` once the locks are held, with a flag that says whether the program is confined.
 ///
-/// A confined program runs with the locks of its keys' shards, in parallel with other clients; any other runs with
-/// exclusive access.
+/// A confined program runs with the locks of its keys' shards, in parallel with other clients; any other program runs
+/// with exclusive access.
 ///
 /// # Errors
-/// The program must not run, or it fails.
+/// Returns an error if the program may not run, or if it fails.
 pub(crate) fn run_program(
     execution: &mut Execution<'_>,
     program: &Program<'_>,
@@ -169,7 +169,7 @@ pub(crate) fn run_program(
             tracing::error!("a script was wrongly classified as confined");
         }
         let (needs_exclusive_access, has_effects) = (host.has_escaped || host.is_too_long, host.has_effects);
-        // A script selects a database only for itself.
+        // SELECT in a script does not change the client's database.
         client.database = database;
         if needs_exclusive_access {
             reply.truncate_to(mark);
@@ -219,7 +219,7 @@ pub(crate) fn run_program(
     }
 }
 
-/// Returns the text of a failure, with the name of the script and the line, if known.
+/// Returns the error text of a failure, with the name of the script and the line, if known.
 fn error_of(failure: &Failure, name: Name<'_>) -> Vec<u8> {
     let mut text = failure.text.clone();
     if let Some((source, line)) = &failure.place {
@@ -237,32 +237,32 @@ struct Host<'h> {
     client: &'h mut Client,
     guards: &'h mut Guards<'static>,
     program: &'h Program<'h>,
-    /// Whether calls that need memory are refused until one has written.
+    /// Whether calls that need memory are refused until a call has written.
     refuses_growth: bool,
     has_written: bool,
-    /// Whether there is a call that must not be repeated.
+    /// Whether the script has made a call that must not be repeated.
     has_effects: bool,
-    /// Whether a call was refused because it needs more than the held locks.
+    /// Whether a call was refused because it needs a shard that is not locked.
     has_escaped: bool,
-    /// Whether the program was ended because it takes too long to run in parallel.
+    /// Whether the script was stopped because it took too long to run in parallel.
     is_too_long: bool,
     /// The client's call that runs the script.
     call: Args<'h>,
     /// The script's current call.
     words: OwnedBatch,
     started: Instant,
-    /// Whether it was checked before whether the script continues.
+    /// Whether the script has already checked whether to continue.
     was_checked: bool,
-    /// The time of the last call when that was checked.
+    /// The clock reading at the last of these checks.
     asked: Instant,
     /// Whether the script has run so long that other clients receive `BUSY`.
     is_long: bool,
-    /// When the other connections were last served.
+    /// The time at which the other connections were last served.
     attended: Instant,
 }
 
 impl Host<'_> {
-    /// Returns the command that a script calls, if it may call it.
+    /// Returns the command that a script's call names, if the call is valid.
     fn resolve(&self, words: Args<'_>) -> Result<&'static Command, CommandError> {
         let registry = &self.executor.server.registry;
         let unknown = "ERR Unknown Redis command called from script";
@@ -278,8 +278,8 @@ impl Host<'_> {
         Ok(command)
     }
 
-    /// Returns whether DEBUG lets scripts call a command that is not for them. Commands that run other calls, wait, or
-    /// change what their client receives are never permitted.
+    /// Returns whether DEBUG permits scripts to call this command, which has the flag `noscript`. Commands that run
+    /// other calls, wait, or change what their client receives are never permitted.
     #[cold]
     fn is_opened(&self, command: &Command) -> bool {
         let is_fit = matches!(command.spec.group, Group::Server | Group::Connection)
@@ -307,7 +307,8 @@ impl Host<'_> {
         Ok(())
     }
 
-    /// Checks that the role of the server and its disk let the script make a call with these flags now.
+    /// Checks that the role of the server, its disk and its replicas permit the script to make a call with these flags
+    /// now.
     #[cold]
     fn check_conditions(&self, flags: Flags) -> Result<(), CommandError> {
         let Executor { server, config, .. } = &*self.executor;
@@ -328,10 +329,10 @@ impl Host<'_> {
         Ok(())
     }
 
-    /// Returns the hash of the only key of a call, if it has exactly one and runs with pinned locks.
+    /// Returns the hash of the key of a call, if the call has exactly one key and runs with pinned locks.
     ///
     /// # Errors
-    /// The call accesses shards that are not locked.
+    /// Returns an error if the call accesses shards that are not locked.
     fn pinned_hash(&mut self, command: &Command, words: Args<'_>) -> Result<Option<KeyHash>, CommandError> {
         if self.executor.section != Section::Pinned {
             return Ok(None);
@@ -359,16 +360,16 @@ impl Host<'_> {
         self.executor.server.scripting.running.end(self.executor.index, self.is_long);
     }
 
-    /// Returns whether the script is to end, because it was killed or the server shuts down.
+    /// Returns whether the script must stop, because it was killed or the server shuts down.
     fn is_to_end(&self) -> bool {
         let server = self.executor.server;
         let is_ending = server.is_stopping() || SnapshotState::of(server).is_ending.load(Ordering::Relaxed);
-        // A script that has written is cut off only when it is long, and when nothing will be saved any more.
+        // A script that has written is stopped only if it is long and no more data will be saved.
         let may_be_cut_off = !self.has_written || (self.is_long && server.is_stopping());
         server.scripting.running.is_killed(self.executor.index) || (is_ending && may_be_cut_off)
     }
 
-    /// Marks the script as long: other clients receive `BUSY` from now on.
+    /// Marks the script as long; from now on, other clients receive `BUSY`.
     #[cold]
     fn become_long(&mut self) {
         self.is_long = true;
@@ -386,7 +387,7 @@ impl Host<'_> {
         self.release_locks();
     }
 
-    /// Releases the locks, so that no client waits for one that the script does not need at this moment.
+    /// Releases the locks that the script does not need between two calls, so that no client waits for them.
     fn release_locks(&mut self) {
         self.guards.release(&self.executor.server.keyspace, &mut self.executor.turn);
     }
@@ -450,7 +451,7 @@ impl CommandRunner for Host<'_> {
     }
 
     fn is_due(&self) -> bool {
-        // The clock was read after the last call that was not quick.
+        // The clock was last read after the last call that was not quick.
         self.executor.clock.saturating_duration_since(self.asked) >= ATTENDANCE_INTERVAL
     }
 
@@ -464,7 +465,7 @@ impl CommandRunner for Host<'_> {
             return !self.is_to_end();
         }
         if !std::mem::replace(&mut self.was_checked, true) {
-            // A script for which this is checked is not short.
+            // A script that is checked is not short, so delayed replies are sent now.
             attendance::send_replies(self.executor);
         }
         let elapsed = self.started.elapsed();

@@ -2,19 +2,19 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-/// See the module. Any thread may read them at any time.
+/// The switches, which any thread may read at any time.
 #[derive(Debug, Default)]
 pub(crate) struct DebugSwitches {
-    /// Expired keys stay until a client accesses them.
+    /// Whether expired keys remain until a client accesses them.
     pub(crate) keeps_expired: AtomicBool,
-    /// No periodic work is done: no expiry, eviction, timeouts, save rules or rewrites.
+    /// Whether periodic work is paused: expiry, eviction, timeouts, save rules and rewrites.
     pub(crate) pauses_periodic_work: AtomicBool,
-    /// The checksums of payloads and RDB files are not compared.
+    /// Whether the checksums of payloads and RDB files are ignored.
     pub(crate) skips_checksums: AtomicBool,
-    /// Scripts may call commands that are not for scripts, where these can run.
+    /// Whether scripts may call commands with the flag `noscript`, if these commands can run in a script.
     pub(crate) opens_scripts: AtomicBool,
-    /// Workers leave all reads of cold values to the I/O threads.
+    /// Whether workers leave all reads of cold values to the I/O threads.
     pub(crate) leaves_cached_reads: AtomicBool,
-    /// The minimum time of each write to the append-only file, in µs.
+    /// The minimum duration of each write to the append-only file, in µs.
     pub(crate) aof_write_delay_us: AtomicU64,
 }

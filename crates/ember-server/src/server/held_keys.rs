@@ -1,8 +1,9 @@
-//! Keys that must not change at present, because they are being moved to another server or a long call reads them.
+//! Held keys: keys that must not change at present, because they are being moved to another server, a long call reads
+//! them, or too many of their vectors are not linked yet.
 //!
-//! [`Condition::KEYS_HELD`] is set while there are any: later calls see it, and those that name a held key and may
-//! change it wait (`executor/conditions.rs`). To be sure that no call came before, the caller holds keys with exclusive
-//! access. A key is held in all databases, whatever that of the call.
+//! [`Condition::KEYS_HELD`] is set while keys are held: later calls see it and wait if they name a held key and may
+//! change it (`executor/conditions.rs`). A caller that must exclude calls already in progress holds keys with exclusive
+//! access. A key is held in all databases, whatever the database of the call.
 //!
 //! [`Condition::KEYS_HELD`]: super::conditions::Condition::KEYS_HELD
 
@@ -15,28 +16,29 @@ use super::Server;
 use super::conditions::Condition;
 use crate::clients::mailbox::Message;
 
-/// How long a key that calls have waited for stays reserved for them before a long call may hold it again. The workers
-/// of all of them retry within that time, unless the machine is very busy; then other calls may precede them once more.
+/// The time for which a key remains reserved for calls that have waited for it, before a long call may hold it again.
+/// The workers of all these calls retry within that time, unless the machine is very busy; then other calls may precede
+/// them once more.
 const TURN_TIME: Duration = Duration::from_millis(10);
 
-/// A key that is held, or was recently.
+/// A key that is held, or was held recently.
 #[derive(Default)]
 struct Hold {
-    /// The number of its holders.
+    /// The number of holders of the key, such as long calls.
     count: usize,
-    /// Whether a call that would change it waits.
+    /// Whether a call that would change the key waits.
     is_awaited: bool,
-    /// The end of the time reserved for calls that have waited, while it is not held.
+    /// While the key is not held: the end of the time reserved for calls that have waited.
     turn_until: Option<Instant>,
 }
 
-/// The names of held keys.
+/// The held keys, by name.
 #[derive(Default)]
 pub(crate) struct HeldKeys(Mutex<HashMap<Box<[u8]>, Hold>>);
 
 impl Server {
-    /// Returns whether a call that would change a key has to wait. If it has waited, its turn is now, and other calls
-    /// follow.
+    /// Returns whether a call that would change a key has to wait. If the key was released for waiting calls, this call
+    /// runs first, and the others are retried.
     pub(crate) fn waits_for_held(&self, key: &[u8]) -> bool {
         let mut held = self.held_keys.0.lock();
         match held.get_mut(key) {
@@ -53,13 +55,13 @@ impl Server {
         false
     }
 
-    /// Holds keys.
+    /// Holds keys, without regard to waiting calls.
     pub(crate) fn hold_keys(&self, keys: &[Box<[u8]>]) {
         self.hold(&mut self.held_keys.0.lock(), keys);
     }
 
-    /// Holds keys and returns true, unless calls that would change one of them have precedence: they wait, or have
-    /// waited.
+    /// Holds keys and returns true, unless calls that would change one of the keys have precedence because they wait or
+    /// have waited for it.
     pub(crate) fn hold_keys_unless_awaited(&self, keys: &[Box<[u8]>]) -> bool {
         let mut held = self.held_keys.0.lock();
         let are_free = keys.iter().all(|key| {
@@ -82,7 +84,7 @@ impl Server {
         self.publish_held(held);
     }
 
-    /// Releases keys, and resumes the calls that wait for them.
+    /// Releases keys, and retries the calls that wait for them.
     pub(crate) fn release_keys(&self, keys: &[Box<[u8]>]) {
         if keys.is_empty() {
             return;
@@ -102,7 +104,7 @@ impl Server {
         self.retry_all();
     }
 
-    /// Removes expired reservations of calls that have not retried.
+    /// Removes expired reservations for calls that were not retried.
     pub(crate) fn forget_turns(&self) {
         if self.conditions.get().contains(Condition::KEYS_HELD) {
             let mut held = self.held_keys.0.lock();

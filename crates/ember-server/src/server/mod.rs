@@ -49,27 +49,27 @@ use crate::system::clock::unix_ms;
 use crate::system::log::LogHandle;
 use crate::tls::Tls;
 
-/// The part of a worker that other threads access.
+/// The part of a worker's state that other threads access.
 pub(crate) struct WorkerHandle {
-    /// The mailbox for messages to it.
+    /// The mailbox for messages to the worker.
     pub(crate) mailbox: Mailbox,
-    /// Its counters.
+    /// The worker's counters.
     pub(crate) stats: WorkerStats,
-    /// The keys that it has seen most often.
+    /// The keys that the worker's samples contain most often.
     pub(crate) hot_keys: Mutex<HotKeys>,
-    /// The number of its connections.
+    /// The number of the worker's connections.
     pub(crate) connections: AtomicU64,
-    /// Bytes of the pushes in its mailbox and of those it is processing.
+    /// Bytes of the pushes in the worker's mailbox, and of the pushes that it is processing.
     pub(crate) push_bytes: AtomicUsize,
 }
 
-/// The parts that a server is built from at startup.
+/// The components from which a server is built at startup.
 pub(crate) struct Parts {
     pub(crate) config: ConfigHandle,
     pub(crate) tls: Tls,
     pub(crate) encryption: FileEncryption,
     pub(crate) keyspace: Keyspace,
-    /// One for each worker.
+    /// One mailbox for each worker.
     pub(crate) mailboxes: Vec<Mailbox>,
     pub(crate) registry: Registry,
     pub(crate) services: Services,
@@ -77,37 +77,38 @@ pub(crate) struct Parts {
     pub(crate) log: LogHandle,
 }
 
-/// The state of the process.
+/// The state that all threads of the server share.
 pub(crate) struct Server {
     // Fixed after startup.
     pub(crate) config: ConfigHandle,
     pub(crate) keyspace: Keyspace,
     pub(crate) registry: Registry,
     pub(crate) workers: Vec<WorkerHandle>,
-    /// Whether any worker runs any command; otherwise each runs those of its own shards.
+    /// Whether every worker runs commands on all shards (concurrent mode); otherwise each worker runs commands only on
+    /// its own shards (sharded mode).
     pub(crate) is_concurrent: bool,
     pub(crate) started: Instant,
     pub(crate) started_ms: i64,
-    /// 40 random hexadecimal digits that name this run of the program.
+    /// 40 random hexadecimal digits that identify this run of the program.
     pub(crate) run_id: String,
     pub(crate) log: LogHandle,
     /// Services of higher storeys, with their own state.
     pub(crate) services: Services,
-    // Shared.
+    // Changed at run time.
     pub(crate) acl: Acl,
     pub(crate) tls: Tls,
     pub(crate) encryption: FileEncryption,
     pub(crate) clients: Clients,
-    /// The approximate bytes of all clients, as published by workers
+    /// The approximate bytes of the memory of all clients, as published by the workers
     /// ([`ClientMemory`](crate::clients::client_memory::ClientMemory)).
     pub(crate) client_bytes: AtomicI64,
-    /// The limit for keys and clients while values can be demoted: other memory takes the rest of `maxmemory`.
+    /// The limit in bytes for keys and clients while values can be demoted: other memory takes the rest of `maxmemory`.
     pub(crate) budget_bytes: AtomicUsize,
-    /// Gives one worker exclusive access to the keyspace.
+    /// The gate, which gives one worker exclusive access to the keyspace.
     pub(crate) gate: Gate,
-    /// Clients in a blocking command.
+    /// The number of clients in a blocking command.
     pub(crate) blocked_clients: AtomicU64,
-    /// Those of them with a timeout.
+    /// The number of blocked clients with a timeout.
     pub(crate) waiting_in_time: AtomicU64,
     pub(crate) pubsub: PubSub,
     pub(crate) trackers: Trackers,
@@ -119,32 +120,32 @@ pub(crate) struct Server {
     pub(crate) command_log: CommandLog,
     pub(crate) latency: LatencyMonitor,
     pub(crate) debug: DebugSwitches,
-    /// The maximum of allocated bytes at the times of measurement; worker 0 measures in each of its ticks.
+    /// The maximum of allocated bytes when they were measured; worker 0 measures in each of its ticks.
     pub(crate) peak_memory_bytes: AtomicU64,
-    /// The allocated bytes when the server was ready.
+    /// The allocated bytes when the server had started.
     pub(crate) startup_memory_bytes: AtomicU64,
     pub(crate) rates: Rates,
     pub(crate) over_limit: OverLimit,
     /// The load caused by the dashboard.
     pub(crate) own_traffic: OwnTraffic,
-    /// Bytes received in full syncs from a primary; no worker reads them.
+    /// Bytes received in full syncs from a primary, which workers do not count because they do not read them.
     pub(crate) copied_bytes: AtomicU64,
     pub(crate) scripting: Scripting,
-    /// The disk with all files.
+    /// The disk that contains all files.
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) data_lock: DataLock,
-    /// Receives all changes, for the AOF.
+    /// The journal, which receives all changes, for the AOF and for replicas.
     pub(crate) journal: JournalHub,
-    /// Whether the process is to stop.
+    /// Whether the process must stop.
     stop: Mutex<bool>,
-    /// Connections of clients that have requested the shutdown: closed by the exit of the process, so that a client
-    /// that sees this can start another server with the same port and the same files.
+    /// Connections of clients that have requested the shutdown. The exit of the process closes them, so that a client
+    /// that sees its connection close can start another server with the same port and the same files.
     kept_to_the_end: Mutex<Vec<OwnedFd>>,
     stop_requested: Condvar,
 }
 
 impl Server {
-    /// Creates the shared state from these parts.
+    /// Builds the shared state from these components.
     pub(crate) fn new(parts: Parts) -> Server {
         let Parts { config, tls, encryption, keyspace, mailboxes, registry, services, run_id, log } = parts;
         let commands = registry.all().len();
@@ -206,7 +207,7 @@ impl Server {
         }
     }
 
-    /// Returns the keys for the next file to be written, and for reading files.
+    /// Returns the encryption keys for new files, and those for reading existing files.
     pub(crate) fn encryption(&self) -> Encryption {
         self.encryption.current()
     }
@@ -216,13 +217,13 @@ impl Server {
         Grammar::of(&self.registry, &self.config.snapshot())
     }
 
-    /// Returns whether any worker may run a command on any shard.
+    /// Returns whether any worker may run commands on any shard.
     #[inline]
     pub(crate) fn runs_anywhere(&self) -> bool {
         self.is_concurrent || self.workers.len() == 1
     }
 
-    /// Returns the shards that a worker expires and, in sharded mode, runs commands on.
+    /// Returns the shards whose keys a worker expires; in sharded mode, it also runs commands on them.
     pub(crate) fn shards_of(&self, worker: usize) -> std::ops::Range<usize> {
         let first = |worker: usize| (worker * SHARDS).div_ceil(self.workers.len());
         first(worker)..first(worker + 1)
@@ -244,36 +245,37 @@ impl Server {
         self.sum(|stats| &stats.input_bytes) + self.copied_bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns the bytes of those that the primary has sent: full syncs and its stream.
+    /// Returns the bytes read from the primary: full syncs and the replication stream.
     pub(crate) fn replication_input_bytes(&self) -> u64 {
         self.sum(|stats| &stats.replication_input_bytes) + self.copied_bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns the counts of all workers for the command at `index` of the registry.
+    /// Returns the counts of all workers for the command with registry index `index`.
     pub(crate) fn totals_of(&self, index: u16) -> CommandTotals {
         let mut totals = CommandTotals::default();
         self.workers.iter().for_each(|worker| totals.add(&worker.stats.by_command[usize::from(index)]));
         totals
     }
 
-    /// Returns the number of error replies by code. O(workers × codes).
+    /// Returns the number of error replies by error code. O(workers × codes).
     pub(crate) fn errors_by_code(&self) -> BTreeMap<String, u64> {
         let mut sum = BTreeMap::new();
         self.workers.iter().for_each(|worker| worker.stats.error_codes.add_to(&mut sum));
         sum
     }
 
-    /// Returns the worker with the fewest connections, which is to receive one more: it is counted already.
+    /// Returns the worker with the fewest connections, and counts one more connection for it, which the caller passes
+    /// to it.
     pub(crate) fn reserve_place(&self) -> usize {
         let load = |worker: &usize| self.workers[*worker].connections.load(Ordering::Relaxed);
         let chosen = (0..self.workers.len()).min_by_key(load).expect("there is at least one worker");
-        // Counted at once, so that the next connection of the same burst goes elsewhere.
+        // The connection is counted now, so that the next connection of the same burst is passed to another worker.
         self.workers[chosen].connections.fetch_add(1, Ordering::Relaxed);
         chosen
     }
 
-    /// Decides that a client's connection is closed, which its worker does soon. Returns false if that was decided
-    /// before.
+    /// Decides that a client's connection is closed, and notifies its worker. Returns false if this was already
+    /// decided.
     pub(crate) fn kill(&self, view: &ClientView, reason: EndReason) -> bool {
         let is_new = self.begin_ending(view, reason);
         if is_new {
@@ -282,8 +284,8 @@ impl Server {
         is_new
     }
 
-    /// Decides that a client's connection is closed: from now on the client receives nothing it waits for. The caller
-    /// makes sure that its worker closes the connection. Returns false if that was decided before.
+    /// Decides that a client's connection is closed: from now on, the client's waiting calls are not served. The caller
+    /// ensures that the client's worker closes the connection. Returns false if this was already decided.
     pub(crate) fn begin_ending(&self, view: &ClientView, reason: EndReason) -> bool {
         if !view.begin_ending(reason) {
             return false;
@@ -306,7 +308,7 @@ impl Server {
         self.clients.ending.with_any_immediate(|is_any| conditions.set(Condition::CLIENTS_ENDING, is_any));
     }
 
-    /// Makes worker `worker` check one of its connections.
+    /// Requests that worker `worker` checks one of its connections.
     pub(crate) fn check_connection(&self, worker: usize, token: usize, client_id: u64) {
         self.workers[worker].mailbox.send(Message::Check(token, client_id));
     }
@@ -320,8 +322,8 @@ impl Server {
         }
     }
 
-    /// Ends the process because of a signal. If data are to be saved, by the options or because there are save rules,
-    /// or if replicas must be waited for, worker 0 does that first.
+    /// Stops the process because of a signal. If data are to be saved (by the options, or because there are save
+    /// rules), or replicas must receive the last changes, worker 0 does that first.
     pub(crate) fn end_by_signal(&self, options: ShutdownOptions) {
         let config = self.config.snapshot();
         let saves = options.saves.unwrap_or_else(|| !config.save.is_empty());
@@ -340,7 +342,7 @@ impl Server {
         self.kept_to_the_end.lock().push(socket);
     }
 
-    /// Requests the process to stop serving and exit; returns immediately.
+    /// Requests that the process stops serving and exits; returns immediately.
     pub(crate) fn request_stop(&self) {
         *self.stop.lock() = true;
         self.stop_requested.notify_all();

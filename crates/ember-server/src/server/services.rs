@@ -1,8 +1,8 @@
-//! Services above [`Server`](super::Server) with their own state, found by type: so a new service needs no field.
+//! Services above [`Server`](super::Server) with their own state, found by type, so that a new service needs no field.
 
 use std::any::Any;
 
-/// The services of a server. There are few, and none is looked up during a command.
+/// The services of a server. There are few services, and commands do not look them up.
 #[derive(Default)]
 pub(crate) struct Services(Vec<Box<dyn Any + Send + Sync>>);
 
@@ -14,10 +14,10 @@ impl Services {
         self
     }
 
-    /// Returns the service of a type. O(services).
+    /// Returns the service of type `S`. O(services).
     ///
     /// # Panics
-    /// If it was not added at startup.
+    /// Panics if no service of this type was added at startup.
     pub(crate) fn get<S: Any>(&self) -> &S {
         self.0.iter().find_map(|service| service.downcast_ref()).expect("all services are added at the start")
     }

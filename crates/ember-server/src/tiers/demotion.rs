@@ -1,8 +1,8 @@
-//! The thread that demotes values while memory is short, and reclaims segments in between (`reclaiming.rs`).
+//! The thread that demotes values when memory is short, and also reclaims segments (`reclaiming.rs`).
 //!
-//! It begins at nine tenths of `maxmemory`, or earlier if much memory is used by other things (`memory_budget.rs`).
-//! Above the limit, writes that need memory wait until it has freed some ([`Condition::MEMORY_LAGS`]); where it can
-//! demote nothing, `maxmemory-policy` applies, as without tiers.
+//! Demotion begins at nine tenths of `maxmemory`, or earlier if much memory is used for other purposes than keys and
+//! values (`memory_budget.rs`). Above the limit, writes that need memory wait until some is freed
+//! ([`Condition::MEMORY_LAGS`]). If no value can be demoted, `maxmemory-policy` applies, as without tiers.
 
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -23,33 +23,35 @@ use crate::server::conditions::Condition;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::clock::unix_ms;
 
-/// How often the thread checks memory when it is not woken.
+/// The interval at which the thread checks memory if it is not woken.
 const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The interval of searches for segments to reclaim.
 const RECLAIM_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The pause after a failed write. It doubles with each further failure, up to the maximum.
+/// The pause after a failed write; each further failure doubles it, up to the maximum.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// The maximum number of queued requests to demote a value.
 const WISHES_MAX: usize = 10_000;
 
-/// The maximum number of such values that wait until a store has them. Further ones stay in memory until it is short.
+/// The maximum number of values with queued requests that wait until the store has saved them. Further values stay in
+/// memory until it is short.
 const UNSAVED_WISHES_MAX: usize = 100_000;
 
-/// The time after which the thread checks again when it found nothing to demote.
+/// The time after which the thread checks again if it found no value to demote.
 const STUCK_PAUSE: Duration = Duration::from_millis(100);
 
-/// Below this percentage of `maxmemory`, writes continue even if nothing can be demoted: keys alone may take more than
-/// other memory leaves for values.
+/// The percentage of `maxmemory` below which writes continue even if no value can be demoted: keys alone may take more
+/// than other memory leaves for keys and values.
 const STUCK_PERCENT: u64 = 90;
 
-/// The delay of the next checkpoint request after a checkpoint that did not help: each checkpoint walks all keys.
+/// The minimum time between two checkpoint requests if no value could be demoted after the first: each checkpoint walks
+/// all keys.
 const CHECKPOINTS_APART: Duration = Duration::from_secs(1);
 
-/// Starts the thread.
+/// Starts the demoting thread.
 pub(crate) fn start(server: &'static Server) -> std::io::Result<()> {
     let named = thread::Builder::new().name("storage-demoter".to_owned());
     named.spawn(move || {
@@ -75,18 +77,19 @@ struct Worker {
     turn: Turn,
     demoter: Demoter,
     reclaimed_at: Instant,
-    /// The pause after a failed write, and its end.
+    /// The current length of the pause after a failed write, and its end.
     pause: Duration,
     paused_until: Option<Instant>,
     reclaimer: Reclaimer,
-    /// When a checkpoint was last requested, and how many had ended by then.
+    /// The time at which a checkpoint was last requested, and the number of checkpoints that had ended by then.
     asked: Option<(Instant, u64)>,
-    /// Whether anything could be demoted since then.
+    /// Whether any value could be demoted since that request.
     has_helped: bool,
-    /// When nothing could be demoted before a checkpoint, with the numbers of ended checkpoints and of fetched values
-    /// by then.
+    /// The time at which no value could be demoted before a checkpoint, with the numbers of ended checkpoints and of
+    /// fetched values at that time.
     fruitless: Option<(Instant, [u64; 2])>,
-    /// The number of ended checkpoints at the last attempt, and the values to demote once the store has them.
+    /// The number of ended checkpoints at the last attempt, and the values that are to be demoted once the store has
+    /// saved them.
     unsaved: (u64, Vec<MissingValue>),
 }
 
@@ -145,7 +148,8 @@ impl Worker {
         }
     }
 
-    /// Keeps the request for a value that the store does not have yet: it can be demoted after the next checkpoint.
+    /// Stores the request for a value that the store has not saved yet: the value can be demoted after the next
+    /// checkpoint.
     fn wish_when_saved(&mut self, database: usize, key: Box<[u8]>) {
         let hash = self.server.keyspace.hash(&key);
         let data = self.server.keyspace.lock(hash.shard());
@@ -160,12 +164,12 @@ impl Worker {
         }
     }
 
-    /// Returns whether no pause after a failed write is in progress.
+    /// Returns whether values may be written, that is, no pause after a failed write is in progress.
     fn may_write(&self) -> bool {
         self.paused_until.is_none_or(|until| Instant::now() >= until)
     }
 
-    /// Returns whether values are to be demoted.
+    /// Returns whether memory is short, so that values must be demoted.
     fn is_memory_short(&self) -> bool {
         used_bytes(self.server) as u64 > self.tiers.resident.goal_bytes()
     }
@@ -209,7 +213,7 @@ impl Worker {
                     continue;
                 }
                 Some(LogFull::Limit) => {
-                    // Nothing can be demoted before that.
+                    // No value can be demoted before the files are reclaimed.
                     self.reclaimer.update();
                     while self.reclaimer.step() {}
                     self.set_stuck(true);
@@ -248,14 +252,15 @@ impl Worker {
         [&self.tiers.checkpoints, &self.tiers.counters.fetched].map(|count| count.load(Ordering::Relaxed))
     }
 
-    /// Returns whether nothing can have become demotable since nothing was found. This expires, because what may be
-    /// demoted also depends on the configuration.
+    /// Returns whether a new search would find no value either, because nothing has changed since the last one. The
+    /// result expires, because the configuration also affects which values may be demoted.
     fn is_to_find_nothing(&self) -> bool {
         self.fruitless
             .is_some_and(|(at, counts)| counts == self.ended_and_fetched() && at.elapsed() < STUCK_PAUSE)
     }
 
-    /// Returns whether a checkpoint will make values demotable that the store does not have yet; requests one.
+    /// Returns whether values can be demoted once a checkpoint has saved them in the store; requests a checkpoint if
+    /// necessary.
     fn awaits_checkpoint(&mut self) -> bool {
         if self.tiers.store().is_none() {
             return false;
@@ -292,7 +297,7 @@ impl Worker {
         }
     }
 
-    /// Writes buffers. Returns false after a failure: nothing is lost, but demotion pauses.
+    /// Writes buffers to disk. Returns false after a failure: no data are lost, but demotion pauses.
     fn write(&mut self, which: Which) -> bool {
         match self.tiers.records.write(which) {
             Ok(_) => {
@@ -311,7 +316,7 @@ impl Worker {
         }
     }
 
-    /// Reclaims one slice, if there is something to reclaim.
+    /// Reclaims one slice of a segment, if there is one to reclaim.
     fn reclaim(&mut self) {
         if self.reclaimed_at.elapsed() >= RECLAIM_INTERVAL {
             self.reclaimer.update();
@@ -320,7 +325,7 @@ impl Worker {
         self.reclaimer.step();
     }
 
-    /// Records whether nothing can be demoted, so that the policy applies at the limit.
+    /// Records whether no value can be demoted, so that `maxmemory-policy` applies at the limit.
     fn set_stuck(&self, is_stuck: bool) {
         let was_stuck = self.tiers.is_stuck.swap(is_stuck, Ordering::Relaxed);
         if is_stuck && !was_stuck {
@@ -329,14 +334,14 @@ impl Worker {
         self.tiers.wake_memory_waiters();
     }
 
-    /// Returns whether clients may write: half of the bytes between the goal and the limit are free.
+    /// Returns whether clients may write: at least half of the bytes between the goal and the budget are free.
     fn has_headroom(&self, config: &Config) -> bool {
         let budget = self.server.budget_bytes.load(Ordering::Relaxed) as u64;
         let goal = self.tiers.resident.goal_bytes();
         config.maxmemory == 0 || used_bytes(self.server) as u64 <= goal + budget.saturating_sub(goal) / 2
     }
 
-    /// Resumes writes that wait for memory, when some is free or none can be freed.
+    /// Resumes writes that wait for memory, if some is free or none can be freed.
     fn end_waiting(&self, config: &Config) {
         let conditions = &self.server.conditions;
         if !conditions.get().contains(Condition::MEMORY_LAGS) {
@@ -351,8 +356,8 @@ impl Worker {
     }
 }
 
-/// Requests that the value of a key is demoted soon. When the queue is full, the caller demotes it itself and waits for
-/// the disk.
+/// Requests that the value of a key is demoted soon. If the queue is full, the caller demotes the value itself, and
+/// waits for the disk.
 pub(crate) fn queue_demotion(server: &'static Server, database: usize, key: Box<[u8]>) {
     let tiers = Tiers::of(server);
     let mut wishes = tiers.wishes.lock();
@@ -369,7 +374,7 @@ pub(crate) fn queue_demotion(server: &'static Server, database: usize, key: Box<
 /// Demotes the value of one key immediately.
 ///
 /// # Errors
-/// Why it stays in memory.
+/// Returns why the value stays in memory.
 pub(crate) fn demote_key(
     server: &'static Server,
     database: usize,

@@ -1,19 +1,21 @@
-//! The part of `maxmemory` that is left for keys and their values when values can be demoted.
+//! The memory budget: the part of `maxmemory` that is available for keys, values and clients when values can be
+//! demoted.
 //!
-//! `maxmemory` limits resident memory, except for what an empty server takes. The account has the keys, their values,
-//! and the memory of clients; everything else counts as soon as it is measured: buffers of segments, values being read,
-//! what a snapshot holds back, caches of a store, and holes that values have left in slabs of the allocator.
+//! `maxmemory` limits resident memory, except for the memory of an empty server. Keys, their values, and the memory of
+//! clients are counted whenever they change. All other memory counts once it is measured: buffers of segments, values
+//! being read, memory that a snapshot retains, caches of a store, and unused space that freed values have left in slabs
+//! of the allocator.
 //!
 //! ```text
-//! resident = base + counted + beside + unused       unused: pages without allocations, which are returned at the limit
-//! room     = maxmemory - beside                      the account stays below it
+//! resident = base + counted + uncounted + unused    unused: pages without allocations, which are returned at the limit
+//! budget   = maxmemory - uncounted                   the limit on the counted bytes
 //! ```
 //!
-//! A checkpoint of a store takes memory, and nothing can be demoted meanwhile: the amount that recent ones took is kept
-//! free between them.
+//! A checkpoint of a store takes memory, and no value can be demoted meanwhile. So the amount that recent checkpoints
+//! have taken is reserved between checkpoints.
 //!
-//! Demoted values leave holes: `counted` falls then, and `uncounted` grows. So after one measurement no more is demoted
-//! than is resident above the limit, and the holes are filled by new values.
+//! Demoted values leave unused space in slabs, so `counted` falls and `uncounted` grows. So after a measurement, no
+//! more bytes are demoted than are resident above the limit, and new values fill the unused space.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -24,56 +26,56 @@ use crate::server::Server;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::heap;
 
-/// The interval of measurements while more than half of the limit is resident.
+/// The interval of measurements while more than half of `maxmemory` is resident.
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The interval while less is. The allocator, too, is read only at this interval while the system reports about the
-/// same size: it takes up to a millisecond to sum its arenas.
+/// The interval of measurements while less is resident. While the system reports about the same size, the allocator is
+/// also read only at this interval, because it takes up to a millisecond to sum its arenas.
 const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Two sizes from the system are about the same if they differ by less than this fraction of the limit.
+/// Two sizes that the system reports are about the same if they differ by less than `maxmemory` divided by this number.
 const SAME_SHARE: u64 = 512;
 
-/// The fraction of the limit that is kept free for growth between two measurements.
+/// `maxmemory` divided by this number is reserved for growth between two measurements.
 const SPARE_SHARE: u64 = 16;
 
-/// The fraction of the limit that keys and values always have, whatever else is in memory: otherwise nothing could be
-/// kept for a call.
+/// `maxmemory` divided by this number is the minimum budget, whatever else is in memory: otherwise the values of a call
+/// could not stay in memory.
 const BUDGET_SHARE_MIN: u64 = 4;
 
-/// With a smaller `maxmemory` only counted bytes are limited: buffers and what files need are as large as with more,
-/// and would leave nothing for values.
+/// The `maxmemory`, in bytes, below which only counted bytes are limited: buffers and the memory that files need are as
+/// large as with a larger limit, and would leave no memory for values.
 const RESIDENT_LIMIT_MIN: u64 = 48 << 20;
 
-/// The fraction of the limit that is assumed for a first checkpoint.
+/// `maxmemory` divided by this number is assumed to be the memory that a first checkpoint takes.
 const FIRST_CHECKPOINT_SHARE: u64 = 8;
 
 /// The results of the last measurement.
 #[derive(Default)]
 pub(crate) struct Resident {
-    /// Resident bytes that are not counted, without those of an empty server.
+    /// The resident bytes that are not counted, excluding those of an empty server.
     uncounted_bytes: AtomicU64,
-    /// Nothing is demoted while the counted bytes are at most this.
+    /// The counted bytes up to which no values are demoted.
     goal_bytes: AtomicU64,
 }
 
 impl Resident {
-    /// Returns the resident bytes that are not counted, without those of an empty server.
+    /// Returns the resident bytes that are not counted, excluding those of an empty server.
     pub(crate) fn uncounted_bytes(&self) -> u64 {
         self.uncounted_bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns the counted bytes up to which nothing is demoted.
+    /// Returns the counted bytes up to which no values are demoted.
     pub(crate) fn goal_bytes(&self) -> u64 {
         self.goal_bytes.load(Ordering::Relaxed)
     }
 }
 
-/// Starts the measuring thread. The memory in use now is taken for that of an empty server. It is a separate thread
-/// because the demoting thread waits for the disk.
+/// Starts the measuring thread, which is separate because the demoting thread waits for the disk. The memory in use at
+/// this time is taken as that of an empty server.
 ///
 /// # Errors
-/// The thread cannot be started.
+/// Returns the system's error if the thread cannot be started.
 pub(crate) fn start(server: &'static Server) -> std::io::Result<()> {
     let mut observer = Observer::new(server);
     observer.measure();
@@ -92,11 +94,11 @@ struct Observer {
     /// The resident bytes of an empty server.
     base_bytes: u64,
     interval: Duration,
-    /// When the allocator was last read, and the size that the system reported then.
+    /// The time at which the allocator was last read, and the size that the system reported then.
     asked: Option<(Instant, u64)>,
-    /// During a checkpoint: the uncounted bytes at its beginning, and their maximum since.
+    /// During a checkpoint: the uncounted bytes at its beginning, and their maximum since then.
     checkpoint: Option<(u64, u64)>,
-    /// The memory that a checkpoint takes; `None` before the first.
+    /// The bytes that a checkpoint is expected to take; `None` before the first one has ended.
     checkpoint_bytes: Option<u64>,
 }
 
@@ -112,7 +114,7 @@ impl Observer {
         }
     }
 
-    /// Measures resident memory and sets the headroom.
+    /// Measures resident memory and sets the budget and the goal.
     fn measure(&mut self) {
         let (server, tiers) = (self.server, Tiers::of(self.server));
         let config = server.config.snapshot();
@@ -132,7 +134,7 @@ impl Observer {
         let without_base = resident_bytes(unused).saturating_sub(self.base_bytes);
         let limits_all = limit >= RESIDENT_LIMIT_MIN;
         if limits_all && without_base + unused > spared(limit) {
-            // If that fails, the allocator returns the pages itself a little later.
+            // If this fails, the allocator returns the pages itself a little later.
             let _ = heap::purge();
         }
         self.interval = if without_base > limit / 2 { CHECK_INTERVAL } else { IDLE_CHECK_INTERVAL };
@@ -145,14 +147,14 @@ impl Observer {
         server.budget_bytes.store(usize::try_from(budget).unwrap_or(usize::MAX), Ordering::Relaxed);
     }
 
-    /// Returns whether the last measurement is recent and the system reports about the same size.
+    /// Returns whether the last measurement is recent and the system still reports about the same size.
     fn is_as_before(&self, anonymous: Option<u64>, limit: u64) -> bool {
         anonymous.zip(self.asked).is_some_and(|(bytes, (at, before))| {
             bytes.abs_diff(before) < limit / SAME_SHARE && at.elapsed() < IDLE_CHECK_INTERVAL
         })
     }
 
-    /// Returns the bytes to keep free for a checkpoint, or the rest of them during one.
+    /// Returns the bytes to reserve for a checkpoint; during a checkpoint, the part that it has not taken yet.
     fn for_checkpoint(&mut self, tiers: &Tiers, limit: u64, uncounted: u64) -> u64 {
         if tiers.store().is_none() {
             return 0;
@@ -164,13 +166,13 @@ impl Observer {
             return needed.saturating_sub(uncounted.saturating_sub(*begun));
         }
         let Some((begun, most)) = self.checkpoint.take() else { return needed };
-        // A checkpoint with few changes says little about the next.
+        // A checkpoint with few changes predicts little about the next one.
         let needed = (most - begun).max(self.checkpoint_bytes.unwrap_or(0) / 2);
         *self.checkpoint_bytes.insert(needed)
     }
 }
 
-/// Returns the resident bytes, without pages of files and without `unused` bytes that are to be returned.
+/// Returns the resident bytes, excluding pages of files and `unused` bytes that are about to be returned.
 fn resident_bytes(unused: u64) -> u64 {
     let anonymous = heap::anonymous_bytes().unwrap_or_else(|| heap::allocator().resident);
     anonymous.saturating_sub(unused)
@@ -180,8 +182,8 @@ fn spared(limit: u64) -> u64 {
     limit - limit / SPARE_SHARE
 }
 
-/// Returns the limit of counted bytes when `uncounted` others are resident, and the size up to which nothing is
-/// demoted: at most `goal_max`.
+/// Returns the budget, which is the limit of counted bytes when `uncounted` other bytes are resident, and the goal,
+/// which is the size up to which no values are demoted (at most `goal_max`).
 fn budget_and_goal(limit: u64, goal_max: u64, uncounted: u64) -> (u64, u64) {
     let least = limit / BUDGET_SHARE_MIN;
     let budget = limit.saturating_sub(uncounted).max(least);

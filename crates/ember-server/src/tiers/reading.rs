@@ -1,4 +1,4 @@
-//! Fetching values.
+//! Reads cold values, on the reading threads or on the calling thread.
 
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -18,7 +18,7 @@ use super::{FETCH_TIMES, Tiers, is_above_limit};
 use crate::server::Server;
 use crate::system::abort_on_panic::AbortOnPanic;
 
-/// Returns the number of reading threads, given the configured one.
+/// Returns the number of reading threads for the configured number.
 pub(crate) fn threads(configured: usize) -> usize {
     match configured {
         0 => (2 * thread::available_parallelism().map_or(1, usize::from)).clamp(4, 16),
@@ -47,7 +47,7 @@ pub(crate) fn start(server: &'static Server, threads: usize) -> std::io::Result<
 }
 
 impl Tiers {
-    /// Queues reads.
+    /// Queues reads for the reading threads.
     pub(crate) fn order(&self, orders: Vec<FetchOrder>) {
         if orders.is_empty() {
             return;
@@ -66,7 +66,7 @@ impl Tiers {
         self.queue.lock().len()
     }
 
-    /// Holds queued reads or resumes them, for tests.
+    /// Holds or resumes queued reads, for tests.
     pub(crate) fn hold_reads(&self, is_held: bool) {
         let queue = self.queue.lock();
         self.holds_reads.store(is_held, Ordering::Relaxed);
@@ -104,8 +104,8 @@ impl Tiers {
         server.keyspace.publish_bytes(server.keyspace.release(order.hash.shard(), shard));
     }
 
-    /// Returns a reader of small cold values for a worker: it reads only what the system has cached, so that no client
-    /// waits for the disk. While memory is full it reads nothing.
+    /// Returns a reader of small cold values for a worker. It reads only records that the system has cached, so that no
+    /// client waits for the disk. While memory is full, it reads no values.
     pub(crate) fn reader(
         &'static self,
         server: &'static Server,
@@ -120,7 +120,7 @@ impl Tiers {
             }
             let begun = Instant::now();
             let (location, place) = (order.record.location(), (order.database_name, &*order.key));
-            // An error of a record is reported by a thread that may wait.
+            // An error in a record is reported by a thread that may wait.
             let fetched = self.records.read_ready(location, place, &mut bytes, |kind, value| {
                 Fetched::decode(kind, value, order.encoding_name, &limits).ok()
             })??;
@@ -141,7 +141,7 @@ impl Tiers {
     /// Reads the value of an order on the calling thread.
     ///
     /// # Errors
-    /// The error for its clients.
+    /// Returns the error for the clients that wait for the value.
     pub(crate) fn read(
         &self,
         order: &FetchOrder,
@@ -160,11 +160,11 @@ impl Tiers {
         })
     }
 
-    /// Reads the missing values of a call and stores them in their entries. The locks of its keys are held, and the
-    /// calling thread waits for the disk.
+    /// Reads the missing values of a call and stores them in their entries. The caller holds the locks of the call's
+    /// keys, and waits for the disk.
     ///
     /// # Errors
-    /// A value cannot be read.
+    /// Returns an error if a value cannot be read.
     pub(crate) fn fetch_now(&self, context: &mut Context<'_, '_>) -> CommandResult {
         let limits = context.turn.settings.encoding;
         let mut bytes = Vec::new();
@@ -174,10 +174,10 @@ impl Tiers {
         })
     }
 
-    /// Runs a call that cannot be run again later, using [`Tiers::fetch_now`] for its missing values.
+    /// Runs a call that cannot be run again later; its missing values are read with [`Tiers::fetch_now`].
     ///
     /// # Errors
-    /// The handler's error, or a value cannot be read.
+    /// Returns the handler's error, or an error if a value cannot be read.
     pub(crate) fn run_fetching(
         &self,
         (command, access): (&DataCommand, Access),
@@ -196,7 +196,7 @@ impl Tiers {
     /// Returns the value of an entry if it is cold; the calling thread waits for the disk.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Returns an error if the value cannot be read.
     pub(crate) fn value_of(
         &self,
         database_name: usize,

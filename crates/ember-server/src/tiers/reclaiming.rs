@@ -1,7 +1,7 @@
-//! Reclaiming segments: those without references are removed, and the live records of the emptiest one are moved, a
-//! slice at a time.
+//! Reclaims segments: segments without references are removed, and the live records of the emptiest segment are moved,
+//! a slice at a time.
 //!
-//! The demoting thread does this in between, so no step may take long: a segment has 64 MiB.
+//! The demoting thread does this between other work, so no step may take long; a whole segment of 64 MiB would.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -14,26 +14,26 @@ use emberkv_core::rdb::Kind;
 use super::Tiers;
 use crate::server::Server;
 
-/// Bytes of a segment that are scanned at a time: a quarter of a buffer.
+/// The number of bytes of a segment that are scanned per step: a quarter of a buffer.
 const SLICE_BYTES: u64 = 1 << 20;
 
-/// A segment with fewer bytes is not sealed early.
+/// The minimum size, in bytes, of a segment that is sealed early.
 const SEALED_MIN_BYTES: u64 = 4 << 20;
 
-/// A segment whose records are being moved.
+/// A segment whose live records are being moved.
 struct Moving {
     number: SegmentNumber,
     records: segments::Records<'static>,
-    /// Whether all live records were moved so far.
+    /// Whether all live records scanned so far were moved.
     is_complete: bool,
 }
 
-/// See the module.
+/// The state of reclaiming segments.
 pub(super) struct Reclaimer {
     server: &'static Server,
     tiers: &'static Tiers,
     moving: Option<Moving>,
-    /// Segments whose records were moved; they are removed when they have no references.
+    /// Segments whose live records were moved; they are removed once they have no references.
     moved: HashSet<u32>,
 }
 
@@ -42,8 +42,8 @@ impl Reclaimer {
         Reclaimer { server, tiers: Tiers::of(server), moving: None, moved: HashSet::new() }
     }
 
-    /// Removes segments without references, and begins to move the records of the emptiest one if less than half of it
-    /// is live, or less than nine tenths when the files take nine tenths of their limit.
+    /// Removes segments without references. Begins to move the records of the emptiest segment if less than half of it
+    /// is live, or less than nine tenths if the files take nine tenths of their limit.
     pub(super) fn update(&mut self) {
         let segments = self.tiers.records.segments();
         let mut worst = None;
@@ -52,7 +52,7 @@ impl Reclaimer {
         let is_short = stored >= limit / 10 * 9;
         for segment in segments {
             if segment.is_open {
-                // While many values become garbage and few are appended, an open segment would keep much dead data.
+                // While many values become garbage and few are appended, an open segment would retain much dead data.
                 if segment.stored_bytes >= SEALED_MIN_BYTES && segment.live_bytes < segment.stored_bytes / 2 {
                     self.tiers.records.seal();
                 }
@@ -80,8 +80,8 @@ impl Reclaimer {
         }
     }
 
-    /// Moves the live records of the next [`SLICE_BYTES`]. Returns false if there is nothing to move, or it cannot be
-    /// written.
+    /// Moves the live records in the next [`SLICE_BYTES`]. Returns false if there are no records to move, or if they
+    /// cannot be written.
     pub(super) fn step(&mut self) -> bool {
         let Some(mut moving) = self.moving.take() else { return false };
         let mut read_bytes = 0;
@@ -98,7 +98,7 @@ impl Reclaimer {
                         }
                     }
                 }
-                // Counted as the longest possible record, because the extent of the damage is unknown.
+                // A damaged record counts as a whole slice, because the extent of the damage is unknown.
                 Some(Err(error)) => {
                     read_bytes += SLICE_BYTES;
                     tracing::warn!("a record that was to be moved is lost: {error}");
@@ -115,10 +115,10 @@ impl Reclaimer {
         true
     }
 
-    /// Moves a record if it is referenced; returns whether it need not be visited again.
+    /// Moves a record if it is referenced; returns whether the record need not be visited again.
     ///
     /// # Errors
-    /// Errors of writing buffers.
+    /// Returns the error of writing buffers.
     fn move_one(&self, from: Location, record: &segments::Record<'_>) -> Result<bool, WriteFailed> {
         let (tiers, keyspace) = (self.tiers, &self.server.keyspace);
         let hash = keyspace.hash(record.head.key);
@@ -126,7 +126,7 @@ impl Reclaimer {
         let mut data = keyspace.lock(hash.shard());
         let is_live = data.refers_to(name, hash, record.head.key, from);
         if !is_live {
-            // A resident value does not need its copy in the segment.
+            // A resident value does not need a copy in the segment.
             data.release_copy(name, hash, record.head.key, from);
         }
         keyspace.publish_bytes(keyspace.release(hash.shard(), data));

@@ -1,4 +1,4 @@
-//! The records of cold values: in a log of segments in the directory `tiered-path`, or as the rows of a store.
+//! The records of cold values, in a log of segments in the directory `tiered-path`, or as the rows of a store.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -15,28 +15,28 @@ use emberkv_core::rdb::Kind;
 
 use crate::files::encryption::FileEncryption;
 
-/// The longest value that is appended: its record, including the key, fits into a segment.
+/// The maximum size, in bytes, of a value that is appended: its record, including the key, must fit into a segment.
 const VALUE_BYTES_MAX: usize = 60 << 20;
 
-/// The longest record that a worker reads.
+/// The maximum size, in bytes, of a record that a worker reads.
 const READY_BYTES_MAX: u64 = 16 << 10;
 
-/// A log of records, in a directory that belongs to this server alone.
+/// A log of records in a directory that only this server uses.
 pub(crate) struct Log {
     segments: SegmentLog,
-    /// Absolute, so that it does not depend on the working directory.
+    /// The directory's absolute path, which does not depend on the working directory.
     directory: PathBuf,
     #[expect(dead_code, reason = "it is released when it is dropped")]
     lock: Option<DirectoryLock>,
 }
 
-/// Records by their locations; the variant is fixed after startup.
+/// The place where records are stored; the variant is fixed after startup.
 pub(crate) enum Records {
-    /// Values cannot be cold.
+    /// Tiering is off: values cannot be cold.
     Nowhere,
-    /// A log, used as a cache.
+    /// A log of segments, used as a cache.
     Log(Box<Log>),
-    /// A store, which has the data set. It is opened once its directory belongs to this server.
+    /// A store, which contains the data set. It is opened once this server has exclusive use of the directory.
     Store(OnceLock<Store>),
 }
 
@@ -45,16 +45,16 @@ pub(crate) struct Segment {
     pub(crate) number: segments::SegmentNumber,
     pub(crate) stored_bytes: u64,
     pub(crate) live_bytes: u64,
-    /// Whether records are still appended to it.
+    /// Whether records are still appended to the segment.
     pub(crate) is_open: bool,
 }
 
 impl Records {
-    /// Opens the log in `tiered-path`, which starts empty, or prepares a store that is still to be opened; `Nowhere`
-    /// without either.
+    /// Opens the log in `tiered-path`, which is emptied, or prepares a store that is opened later. Returns `Nowhere` if
+    /// neither is configured.
     ///
     /// # Errors
-    /// One line that names the problem and its solution.
+    /// Returns one line that names the problem and its solution.
     pub(crate) fn open(config: &Config, encryption: &FileEncryption) -> Result<Records, String> {
         if config.store.engine().is_some() {
             return Ok(Records::Store(OnceLock::new()));
@@ -128,16 +128,15 @@ impl Records {
         let location = log.append(&head, encoded.bytes, source)?;
         match location.stored_bytes() {
             Some(_) => Ok(Record::new(Location::from_bits(location.to_bits()))),
-            // A key of many megabytes. The record has no references, so its segment is removed.
+            // The key takes many megabytes. The appended record is not referenced, so its segment can be removed.
             None => Err(LogFull::TooLarge),
         }
     }
 
-    /// Reads the value of a key and passes it to `take`, as the kind and the bytes of its record. `buffer` receives the
-    /// whole record.
+    /// Reads the record of a key into `buffer`, and calls `take` with the kind and the bytes of its value.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// Returns why the value cannot be read.
     pub(crate) fn read<R>(
         &self,
         location: Location,
@@ -154,7 +153,7 @@ impl Records {
         take_value(&record.map_err(|error| error.to_string())?, database_name, key, take)
     }
 
-    /// Like [`Records::read`], if the record is small and can be read without waiting for the disk.
+    /// Does what [`Records::read`] does, if the record is small and can be read without waiting for the disk.
     pub(crate) fn read_ready<R>(
         &self,
         location: Location,
@@ -168,21 +167,21 @@ impl Records {
         take_value(&record, database_name, key, take).ok()
     }
 
-    /// Returns whether a record has not been written yet.
+    /// Returns whether a record is still in a buffer, not in a file.
     pub(crate) fn is_buffered(&self, location: Location) -> bool {
         let location = segments::Location::from_bits(location.bits());
         self.log().is_some_and(|log| log.is_buffered(location))
     }
 
-    /// Writes buffers.
+    /// Writes buffers to disk.
     ///
     /// # Errors
-    /// Errors of the disk; the contents of the buffers stay readable, and the next call writes them.
+    /// Returns the error of the disk; the contents of the buffers remain readable, and the next call writes them.
     pub(crate) fn write(&self, which: Which) -> Result<u64, WriteFailed> {
         self.log().map_or(Ok(0), |log| log.write_buffers(which))
     }
 
-    /// Returns whether a full buffer is to be written.
+    /// Returns whether there is a full buffer to be written.
     pub(crate) fn has_full_buffer(&self) -> bool {
         self.log().is_some_and(SegmentLog::has_full_buffer)
     }
@@ -199,7 +198,7 @@ impl Records {
         all.into_iter().map(segment).collect()
     }
 
-    /// Returns the records of a segment in order; `None` if it was removed.
+    /// Returns the records of a segment in order; `None` if the segment was removed.
     pub(crate) fn of_segment(&self, segment: segments::SegmentNumber) -> Option<segments::Records<'_>> {
         self.log().and_then(|log| log.records(segment).ok())
     }
@@ -211,7 +210,7 @@ impl Records {
         }
     }
 
-    /// Removes a segment without references.
+    /// Removes a segment that has no references.
     pub(crate) fn remove(&self, segment: segments::SegmentNumber) {
         if let Some(Err(error)) = self.log().map(|log| log.remove(segment)) {
             tracing::warn!("a segment cannot be removed: {error}");
@@ -225,13 +224,13 @@ impl Records {
         }
     }
 
-    /// Returns the log's statistics: bytes written, and bytes in buffers.
+    /// Returns the log's statistics.
     pub(crate) fn statistics(&self) -> Option<segments::LogStatistics> {
         self.log().map(SegmentLog::statistics)
     }
 }
 
-/// Passes the value of a record to `take`, if the record is that of the key.
+/// Calls `take` with the value of a record, if the record belongs to the key.
 fn take_value<R>(
     record: &segments::Record<'_>,
     database_name: usize,
@@ -252,7 +251,7 @@ fn read_row(store: &Store, database_name: usize, key: &[u8], bytes: &mut Vec<u8>
     Kind::from_byte(kind).ok_or_else(|| "the row has an unknown kind".to_owned())
 }
 
-/// Returns the size limit of the files: by default, nine tenths of the free bytes on their disk.
+/// Returns the size limit of the files in bytes: by default, nine tenths of the free bytes on their disk.
 fn size_limit(config: &Config, directory: &Path) -> u64 {
     if config.tiered_max_size > 0 {
         return config.tiered_max_size;

@@ -7,36 +7,36 @@ use emberkv_core::keyspace::SHARDS;
 use super::{FETCH_TIMES, Tiers};
 use crate::server::Server;
 
-/// The present state, and the counts since startup. All are zero where values cannot be cold.
+/// The present state of tiering, and the counts since startup. All are zero if tiering is off.
 #[derive(Default)]
 pub(crate) struct Figures {
     pub(crate) is_on: bool,
-    /// Keys with resident values, and keys with cold values.
+    /// The number of keys with resident values, and of keys with cold values.
     pub(crate) hot_keys: u64,
     pub(crate) cold_keys: u64,
-    /// Memory of the data set, and what the cold values would add to it.
+    /// The memory of the data set in bytes, and the bytes that the cold values would add to it.
     pub(crate) hot_bytes: u64,
     pub(crate) cold_bytes: u64,
-    /// Keys whose values stay in memory.
+    /// The number of keys whose values must stay in memory.
     pub(crate) pinned_keys: u64,
-    /// Files of tiers, the bytes in them or in those of a store, and the live bytes in those of tiers.
+    /// The number of segments, the bytes in their files or in those of a store, and the live bytes in segments.
     pub(crate) segments: u64,
     pub(crate) stored_bytes: u64,
     pub(crate) live_bytes: u64,
-    /// Bytes to be written, and the size limit of the files.
+    /// The bytes that are to be written, and the size limit of the files in bytes.
     pub(crate) buffered_bytes: u64,
     pub(crate) limit_bytes: u64,
-    /// Resident bytes that `maxmemory` does not count, and the counted bytes above which values are demoted.
+    /// The resident bytes that are not counted, and the counted bytes above which values are demoted.
     pub(crate) uncounted_bytes: u64,
     pub(crate) goal_bytes: u64,
     pub(crate) reads_waiting: u64,
-    /// Whether nothing can be demoted at present.
+    /// Whether no value can be demoted at present.
     pub(crate) demotion_stuck: bool,
     pub(crate) demotions: u64,
     pub(crate) free_drops: u64,
     pub(crate) fetches: u64,
     pub(crate) fetches_unwanted: u64,
-    /// Calls that joined a read in progress, and the times of reads: their sum, and by bucket.
+    /// The number of missing values that were already being read, and the times of fetches: their sum, and by bucket.
     pub(crate) fetches_joined: u64,
     pub(crate) fetch_usec: u64,
     pub(crate) fetch_times: [u64; FETCH_TIMES],
@@ -63,7 +63,7 @@ impl Figures {
         }
         let segments = tiers.records.segments();
         let log = tiers.records.statistics().unwrap_or_default();
-        // Files that are being replaced are reported the next time.
+        // If the store's files are being replaced, they are reported the next time.
         let of_store = tiers.store().and_then(|store| store.statistics().ok());
         let in_segments = || segments.iter().map(|segment| segment.stored_bytes).sum::<u64>();
         let stored_bytes = of_store.map_or_else(in_segments, |statistics| statistics.file_bytes);
@@ -102,7 +102,7 @@ impl Figures {
         }
     }
 
-    /// Returns the present state, by the field names of INFO.
+    /// Returns the present state as pairs of INFO field and value.
     pub(crate) fn now(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("enabled", u64::from(self.is_on)),
@@ -123,7 +123,7 @@ impl Figures {
         ]
     }
 
-    /// Returns the counts since startup, by the field names of INFO.
+    /// Returns the counts since startup as pairs of INFO field and value.
     pub(crate) fn since_start(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("demotions", self.demotions),

@@ -1,4 +1,4 @@
-//! Accepting: a worker turns sockets into connections.
+//! Accepting: a worker turns accepted sockets into connections.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -22,7 +22,8 @@ use crate::tls::TlsStream;
 impl Worker {
     pub(super) fn accept_waiting(&mut self) {
         self.is_accepting = false;
-        // A flood of new connections must not delay existing ones.
+        // The number of connections accepted per turn is limited, so that a flood of new connections does not delay
+        // existing ones.
         let config = &self.executor.config;
         let (mut plain_left, mut tls_left) =
             (config.max_new_connections_per_cycle, config.max_new_tls_connections_per_cycle);
@@ -47,7 +48,7 @@ impl Worker {
         }
     }
 
-    /// Accepts connections from `listeners`, and from the unix socket.
+    /// Accepts connections on `listeners` and on the Unix socket from now on.
     pub(super) fn listen(&mut self, listeners: Vec<Arc<Listener>>) {
         if self.stop_at.is_some() {
             return;
@@ -69,7 +70,7 @@ impl Worker {
         }
     }
 
-    /// Assigns a new connection to the worker with the fewest.
+    /// Passes a new connection to the worker with the fewest connections.
     pub(super) fn place(&mut self, incoming: Incoming) {
         let chosen = self.server.reserve_place();
         if chosen == self.executor.index {
@@ -87,7 +88,8 @@ impl Worker {
     }
 
     pub(super) fn try_accept(&mut self, incoming: Incoming) -> Option<()> {
-        // A password set since the turn began is required: the reply to its CONFIG SET may have been sent already.
+        // The password is checked against the newest configuration: the reply to a CONFIG SET that has set one since
+        // the turn began may already have been sent.
         if self.executor.take_new_config() {
             self.apply_config();
         }
@@ -96,7 +98,8 @@ impl Worker {
 }
 
 impl OtherConnections<'_> {
-    /// Creates a connection from a socket; returns `None` if that is not possible, after sending the peer the reason.
+    /// Creates a connection from a socket; returns `None` if that is not possible, after sending the reason to the
+    /// peer.
     pub(super) fn try_accept(&mut self, executor: &mut Executor, incoming: Incoming) -> Option<()> {
         let config = &executor.config;
         if let Err(error) = listener::prepare(&incoming.socket, &incoming.peer, config.tcp_keepalive) {
@@ -134,8 +137,8 @@ impl OtherConnections<'_> {
         }
     }
 
-    /// Creates a connection with a reserved place in this worker's table, not yet stored there. Returns the socket if
-    /// there are `clients_max` clients already.
+    /// Creates a connection with a reserved index in this worker's table, in which it is not stored yet. Returns the
+    /// socket if there are already `clients_max` clients.
     pub(super) fn open(
         &mut self,
         executor: &mut Executor,
@@ -208,7 +211,7 @@ impl OtherConnections<'_> {
     }
 }
 
-/// A socket that is to become a connection, and its encryption.
+/// A socket that is to become a connection, with its TLS session and the peer's address.
 pub(super) struct Socket {
     pub(super) socket: OwnedFd,
     pub(super) tls: Option<Box<TlsStream>>,

@@ -1,10 +1,10 @@
 //! The commit barrier: replies are held until the writes that they acknowledge are safe.
 //!
 //! The replies to a batch with changes are sent when its last record is in the append-only file; with
-//! `appendfsync always` when it is durable. A worker that is about to send tries to append first, so that with the
-//! other policies replies are seldom held (`journal/stream.rs`). With `sync-replicas`, that many replicas must have
-//! confirmed it, too. A connection whose replies are held runs nothing meanwhile. All connections that are held
-//! together share one write and one fsync, and one request to the replicas.
+//! `appendfsync always` when it is durable. A worker that is about to send first tries to append the records itself, so
+//! that replies are seldom held with the other policies (`journal/stream.rs`). With `sync-replicas`, that number of
+//! replicas must also have confirmed the record. A connection whose replies are held does not run commands. All
+//! connections whose replies are held at the same time share one write and one fsync, and one request to the replicas.
 
 use std::collections::BTreeSet;
 
@@ -19,15 +19,15 @@ use crate::journal::JournalHub;
 /// The records that a worker's connections wait for, each with the token of the connection.
 #[derive(Default)]
 pub(crate) struct Barrier {
-    /// Connections whose replies are held, by the number of replicas that must have the record.
+    /// Connections whose replies are held, indexed by the number of replicas that must have the record.
     held: [BTreeSet<(u64, usize)>; SYNC_REPLICAS_MAX + 1],
-    /// Connections whose call waits for a record.
+    /// Connections whose blocked call waits for a record to be durable.
     awaited: BTreeSet<(u64, usize)>,
 }
 
 impl Barrier {
     /// Holds the replies of a connection until the records that they acknowledge are released. Called again when
-    /// replies are added, because a blocked call may be served meanwhile.
+    /// replies are added, because a blocked call may be served in the meantime.
     fn hold(&mut self, connection: &mut Connection, token: usize, replicas: u32, now_ms: i64) {
         if !connection.is_held {
             (connection.is_held, connection.held_since_ms) = (true, now_ms);
@@ -35,14 +35,14 @@ impl Barrier {
         self.held[replicas as usize].insert((connection.acknowledges, token));
     }
 
-    /// Records that a connection's call waits for `record` to be durable.
+    /// Records that a connection's blocked call waits for `record` to be durable.
     pub(super) fn wait_for(&mut self, record: u64, token: usize) {
         self.awaited.insert((record, token));
     }
 }
 
 impl Worker {
-    /// Returns whether replies of a connection may be sent now; otherwise holds them.
+    /// Returns whether the replies of a connection may be sent now; if not, holds them.
     pub(super) fn may_send(&mut self, token: usize) -> bool {
         let Some(connection) = self.connections[token].as_deref_mut() else { return false };
         let replicas = replicas_for(&self.executor, connection);
@@ -54,7 +54,7 @@ impl Worker {
         may_send
     }
 
-    /// Returns whether a connection's replies have been held for replicas for too long.
+    /// Returns whether a connection's replies have waited for replicas longer than `sync-timeout`.
     pub(super) fn waits_too_long_for_replicas(&self, connection: &Connection) -> bool {
         let (executor, journal) = (&self.executor, &self.server.journal);
         connection.is_held
@@ -63,7 +63,7 @@ impl Worker {
             && executor.turn.now_ms - connection.held_since_ms > i64::from(executor.config.sync_timeout)
     }
 
-    /// Checks all connections with held replies again: they may wait for another number of replicas now.
+    /// Checks all connections with held replies again, because the required number of replicas may have changed.
     pub(super) fn recheck_held(&mut self) {
         for token in self.barrier.held.iter_mut().flat_map(std::mem::take).map(|(_, token)| token) {
             if let Some(connection) = self.connections[token].as_deref_mut() {
@@ -73,7 +73,7 @@ impl Worker {
         }
     }
 
-    /// Returns whether held replies can be sent now. If not, the worker will be woken when they can.
+    /// Returns whether held replies can be sent now. If not, the journal wakes the worker when they can.
     pub(super) fn can_release(&self) -> bool {
         let Barrier { held, awaited } = &self.barrier;
         if held.iter().all(BTreeSet::is_empty) && awaited.is_empty() {
@@ -86,7 +86,7 @@ impl Worker {
         }) || awaited.first().is_some_and(|&(record, _)| record <= journal.durable())
     }
 
-    /// Resumes the connections that need not wait any more.
+    /// Resumes the connections whose records are released or durable.
     pub(super) fn release_held(&mut self) {
         for (replicas, held) in (0..).zip(&mut self.barrier.held) {
             if held.is_empty() {
@@ -117,18 +117,18 @@ impl Worker {
     }
 }
 
-/// Returns the record up to which replies may be sent that need this number of replicas.
+/// Returns the number of the record up to which replies that require this number of replicas may be sent.
 fn releasable(journal: &JournalHub, replicas: u32) -> u64 {
     journal.released().min(journal.replicated(replicas))
 }
 
-/// Returns how many replicas must have a connection's writes before the reply is sent.
+/// Returns the number of replicas that must have a connection's writes before the reply is sent.
 pub(super) fn replicas_for(executor: &Executor, connection: &Connection) -> u32 {
-    // The primary's stream is safe on the primary already.
+    // Writes of the primary are already safe on the primary.
     if connection.client.primary.is_some() { 0 } else { executor.sync_replicas(Some(&connection.client)) }
 }
 
-/// Takes the first connection that waits for a record up to this number.
+/// Removes and returns the first connection that waits for a record up to number `upto`.
 fn next(waiting: &mut BTreeSet<(u64, usize)>, upto: u64) -> Option<usize> {
     let &(record, token) = waiting.first().filter(|(record, _)| *record <= upto)?;
     waiting.remove(&(record, token));

@@ -1,4 +1,4 @@
-//! Closing a connection, and removing it from all tables.
+//! Closes connections, and removes them from all tables.
 
 use std::sync::atomic::Ordering;
 
@@ -12,8 +12,8 @@ use crate::clients::transaction;
 use crate::server::Server;
 
 impl Worker {
-    /// Decides that a connection is closed, or records that decision: its client receives nothing more that it waits
-    /// for.
+    /// Decides that a connection is closed, or applies a decision that was already made: the client's waiting calls are
+    /// not served any more.
     pub(super) fn end(&mut self, token: usize, reason: EndReason) {
         let Some(connection) = self.connections[token].as_deref_mut() else { return };
         self.server.begin_ending(&connection.client.view, reason);
@@ -22,8 +22,8 @@ impl Worker {
         self.finish_ending(token);
     }
 
-    /// Closes a connection whose end is decided, unless its waiter was served before and the reply is still to come.
-    /// Sends as much output as the socket accepts now.
+    /// Closes a connection that is being disconnected, unless its waiter was served before and the reply is still to
+    /// arrive. Sends as much output as the socket accepts now.
     pub(super) fn finish_ending(&mut self, token: usize) {
         let Some(connection) = self.connections[token].as_deref_mut() else { return };
         if connection.awaits_last_reply() {
@@ -35,7 +35,7 @@ impl Worker {
             is_whole = self.flush(token);
         }
         let Some(connection) = self.connections[token].as_deref_mut() else { return };
-        // A last reply may have to wait until what the call took is in the append-only file.
+        // The last reply may have to wait until the removal of the popped elements is in the append-only file.
         if is_whole && connection.has_last_reply && connection.acknowledges != 0 {
             return;
         }
@@ -69,18 +69,19 @@ impl Worker {
         }
     }
 
-    /// Returns whether the last command of a connection is `SHUTDOWN`.
+    /// Returns whether the last command of a connection is SHUTDOWN.
     fn has_requested_shutdown(&self, connection: &Connection) -> bool {
         let last = connection.client.view.command.load(Ordering::Relaxed);
         let last = (last as usize).checked_sub(1).and_then(|index| self.server.registry.all().get(index));
         last.is_some_and(|command| command.full_name == "shutdown")
     }
 
-    /// Removes a connection's state in the keyspace: waits and watches.
+    /// Removes a connection's state from the keyspace: waiters and watches.
     pub(super) fn forget(&mut self, connection: &mut Connection, token: usize) {
         if let Some(blocked) = connection.blocked.take() {
             forget_waiting(&mut self.deadlines, self.server, connection, &blocked, token);
-            // A worker that is serving it at this moment removes it from the queues; that reply is discarded.
+            // If another worker is serving the waiter right now, that worker removes it from the queues, and the reply
+            // is discarded.
             blocked.waiter.end();
             self.withdraw(&blocked);
         }
@@ -103,11 +104,12 @@ impl Worker {
         if view.is_monitor.load(Ordering::Relaxed) {
             self.server.monitors.remove(Address::of(view));
         }
-        // Not inside the gate; see `Worker::withdraw`.
+        // This need not run inside the gate; see `Worker::withdraw`.
         transaction::unwatch(&self.server.keyspace, &mut self.executor.turn, &mut connection.client);
     }
 
-    /// Counts a closed connection; wakes the other workers when they may wait for the last one.
+    /// Subtracts a closed connection from the worker's count; wakes the other workers if they may wait for the last
+    /// connection to close.
     pub(super) fn discount(&self) {
         let workers = &self.server.workers;
         workers[self.executor.index].connections.fetch_sub(1, Ordering::SeqCst);
@@ -119,7 +121,7 @@ impl Worker {
 
 /// Returns whether no worker has a connection.
 pub(super) fn is_drained(server: &Server) -> bool {
-    // SeqCst pairs with the subtraction in `Worker::discount`: if two workers close their last connections at once, at
-    // least one sees that none is left.
+    // SeqCst pairs with the subtraction in `Worker::discount`: if two workers close their last connections
+    // concurrently, at least one of them sees that none is left.
     server.workers.iter().all(|worker| worker.connections.load(Ordering::SeqCst) == 0)
 }

@@ -1,4 +1,4 @@
-//! Evicting clients: when all of them together take more than `maxmemory-clients`, the largest ones are disconnected.
+//! Client eviction: when all clients together take more than `maxmemory-clients`, the largest are disconnected.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,14 +8,15 @@ use super::Worker;
 use crate::clients::client::ClientView;
 use crate::clients::ending::EndReason;
 
-/// The interval of searches: evicted clients of other workers exist until those close them.
+/// The interval of searches for clients to evict: evicted clients of other workers still exist until their workers
+/// close them.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The interval after a search that found too few clients to evict.
 const FAILED_SEARCH_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Worker {
-    /// Evicts clients, on any worker, as long as their total exceeds the limit. O(workers) while it does not.
+    /// Evicts clients of any worker while the memory of all clients exceeds the limit. O(workers) if it does not.
     #[inline]
     pub(super) fn evict_clients(&mut self) {
         if let Some(limit) = self.executor.config.client_memory_max()
@@ -32,12 +33,12 @@ impl Worker {
             return;
         }
         self.evicts_at = now + SEARCH_INTERVAL;
-        // The current limit, which may have been raised since the turn began.
+        // This is the current limit, which may have been raised since the turn began.
         let Some(limit) = self.server.config.snapshot().client_memory_max() else { return };
         let mut total = self.server.client_memory();
         let mut views: Vec<(u64, Arc<ClientView>)> =
             self.server.clients.all().into_iter().map(|view| (view.memory_bytes(), view)).collect();
-        // Clients that are being closed, on any worker, count as closed.
+        // Clients that are being closed, on any worker, are not counted.
         views.retain(|(bytes, view)| {
             let is_closing = view.is_cut();
             total = total.saturating_sub(if is_closing { *bytes } else { 0 });

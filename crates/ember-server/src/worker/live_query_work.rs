@@ -1,6 +1,6 @@
 //! A worker's part in live queries: it evaluates the queries that it owns, and sends new states to its connections.
 //!
-//! The work per turn is limited, because other connections wait meanwhile.
+//! The work per turn is limited, because the worker's other connections have to wait.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -32,77 +32,78 @@ use crate::replication::primary::Primary;
 use crate::replication::primary::position::Standing;
 use crate::server::Server;
 
-/// The time for evaluations in one turn, to within one evaluation.
+/// The time limit for evaluations in one turn; the last evaluation may exceed it.
 const EVALUATION_SLICE: Duration = Duration::from_micros(200);
 
-/// An evaluation that takes at least this long delays the next one of its query by four times its duration, so a query
-/// takes at most a fifth of a worker's time. Shorter ones run once per turn.
+/// The run time from which on an evaluation delays the next one of its query, by four times that run time. So a query
+/// takes at most a fifth of a worker's time. Shorter evaluations run once per turn.
 const DELAYING_RUN: Duration = Duration::from_micros(50);
 
-/// The number of long queries checked per turn for one that may run.
+/// The maximum number of long-running queries that are checked per turn to find one that may run.
 const LONG_TRIED_MAX: usize = 64;
 
-/// The interval of checks for a state that is not in the replication stream yet.
+/// The interval at which a state without a position in the replication stream is checked again.
 const PLACE_AWAITED: Duration = Duration::from_micros(500);
 
-/// The delay of queries that wait for states to be sent because all together use up their memory limit.
+/// The delay of evaluations while the unsent states of all queries together use up the memory limit.
 const MEMORY_RETRY_DELAY: Duration = Duration::from_millis(5);
 
-/// Connections that receive states in one turn.
+/// The maximum number of connections to which states are sent in one turn.
 const RECEIVERS_PER_TURN: usize = 256;
 
-/// Watchers of closed connections that are removed in one turn.
+/// The maximum number of watchers of closed connections that are removed in one turn.
 const LEFT_MAX: usize = 256;
 
-/// Below twice this number of interval ends, those of removed watchers are kept.
+/// The interval ends of removed watchers are not purged while there are fewer than twice this number of interval ends.
 const INTERVALS_MIN: usize = 1024;
 
-/// Unsent bytes of a connection from which on only the newest state of each query is kept for it.
+/// The unsent bytes of a connection from which on only the newest state of each query is stored for it.
 const CONGESTED_BYTES: usize = 64 * 1024;
 
-/// Pending work.
+/// A worker's pending work for live queries.
 #[derive(Default)]
 pub(super) struct QueryWork {
     /// Queries to be evaluated.
     marked: FairQueue,
-    /// When they are retried, if they wait for memory.
+    /// The time at which evaluations are retried, if they wait for memory.
     memory_retry_at: Option<Instant>,
-    /// Queries that are not to be evaluated before a time.
+    /// Queries that must not be evaluated before a time.
     delayed: BTreeMap<(Instant, usize), Marked>,
-    /// Long queries that wait for others of their keys or for a thread, and when they are retried.
+    /// Long-running queries that wait for other queries on their keys or for a thread, and the time at which they are
+    /// retried.
     long: FairQueue,
     long_at: Option<Instant>,
-    /// Queries being evaluated on job threads, by address, and their marks since.
+    /// Queries that are being evaluated on job threads, by address, and their marks since the evaluation began.
     running: HashMap<usize, Option<Marked>>,
-    /// The newest states that are not in the replication stream yet, by the query's address, and when they are checked
-    /// again.
+    /// The newest states that have no position in the replication stream yet, by the query's address, and the time at
+    /// which they are checked again.
     unplaced: HashMap<usize, Update>,
     placed_at: Option<Instant>,
     /// The state that is being sent.
     delivery: Option<Delivery>,
-    /// The newest state of each query that is to be sent, by the query's address, and the addresses, the oldest first.
+    /// The newest unsent state of each query, by the query's address, and the addresses in order of arrival.
     unsent: HashMap<usize, Arc<State>>,
     unsent_order: VecDeque<usize>,
     intervals: Intervals,
-    /// Watchers of closed connections.
+    /// Watchers of closed connections that are still to be removed from their queries.
     left: Vec<(Receiver, Box<Watcher>)>,
 }
 
-/// The end of a watcher's interval: the time, its connection's number, its client id, its own number.
+/// The end of a watcher's interval: the time, the connection's token, the client id, and the watcher's number.
 type IntervalEnd = (Instant, usize, u64, u32);
 
-/// The ends of intervals. Those of removed watchers stay until their time, which may be a day away, unless there are
-/// many.
+/// The interval ends of watchers. Ends of removed watchers remain until their time, which may be a day away, unless
+/// there are many.
 #[derive(Default)]
 struct Intervals {
     ends: BTreeSet<IntervalEnd>,
-    /// How many had an existing watcher at the last count.
+    /// The number of ends that remained after the last purge.
     kept: usize,
 }
 
 impl Intervals {
-    /// Adds an end. When there are twice as many as were last kept, those for which `is_awaited` does not hold are
-    /// removed.
+    /// Adds an end. If the number of ends has doubled since the last purge, the ends for which `is_awaited` returns
+    /// false are purged first.
     fn insert(&mut self, end: IntervalEnd, is_awaited: impl FnMut(&IntervalEnd) -> bool) {
         if self.ends.len() >= 2 * self.kept.max(INTERVALS_MIN) {
             self.ends.retain(is_awaited);
@@ -115,21 +116,22 @@ impl Intervals {
         self.ends.first().map(|&(at, ..)| at)
     }
 
-    /// Removes and returns an end that is due.
+    /// Removes and returns an interval end that is due.
     fn pop_due(&mut self, now: Instant) -> Option<IntervalEnd> {
         self.first().filter(|&at| at <= now)?;
         self.ends.pop_first()
     }
 }
 
-/// A state, and how many receivers it was sent to.
+/// The delivery of a state to its receivers.
 struct Delivery {
     state: Arc<State>,
-    /// The receivers. Clients that begin to watch later have seen this state or a newer one, under the locks.
+    /// The receivers. A client that begins to watch later has already read this state or a newer one, under the locks
+    /// of the keys.
     receivers: Vec<Receiver>,
-    /// How many of them it was sent to.
+    /// The number of receivers to which the state was sent.
     sent: usize,
-    /// The state as last encoded.
+    /// The state in its last encoding, which is reused for receivers that need the same.
     written: Option<Written>,
 }
 
@@ -141,7 +143,7 @@ impl QueryWork {
         has_states || !self.left.is_empty() || runs
     }
 
-    /// Returns when there is work next.
+    /// Returns the time at which the next work is due.
     pub(super) fn next_at(&self) -> Option<Instant> {
         let delayed = self.delayed.first_key_value().map(|(&(at, _), _)| at);
         let times = [self.intervals.first(), self.placed_at, self.memory_retry_at, self.long_at];
@@ -159,13 +161,13 @@ impl QueryWork {
         self.marked.push(marked);
     }
 
-    /// Queues a long query that is to be retried at a time.
+    /// Queues a long-running query that is to be retried at time `until`.
     fn wait(&mut self, marked: Marked, until: Instant) {
         self.long.push(marked);
         self.long_at = Some(self.long_at.map_or(until, |at| at.min(until)));
     }
 
-    /// Takes the next long query that may run now.
+    /// Takes the next long-running query that may run now.
     fn take_up_long(&mut self, server: &Server, now: Instant) {
         let runs = LiveQueries::of(server).long_runs();
         self.long_at = None;
@@ -178,7 +180,7 @@ impl QueryWork {
                 Some(until) => self.wait(marked, until),
                 None => {
                     self.marked.push(marked);
-                    // The others are checked when it runs.
+                    // The others are checked when this query runs.
                     self.long_at = (!self.long.is_empty()).then_some(now);
                     return;
                 }
@@ -188,7 +190,7 @@ impl QueryWork {
 }
 
 impl Worker {
-    /// Does the work of this turn.
+    /// Does this turn's share of the work for live queries.
     pub(super) fn work_on_queries(&mut self) {
         if self.executor.marked.is_empty() && self.queries.is_idle() {
             return;
@@ -222,14 +224,14 @@ impl Worker {
         }
     }
 
-    /// Evaluates queries for a slice of time.
+    /// Evaluates marked queries for [`EVALUATION_SLICE`].
     fn run_marked(&mut self, begun: Instant) {
         if !self.executor.enter_gate() {
             return; // a script runs for long; the next turn tries again
         }
         let mut states = Vec::new();
         let mut now = begun;
-        // Queries that are marked meanwhile are evaluated in the next turn.
+        // Queries that are marked during this turn are evaluated in the next one.
         for _ in 0..self.queries.marked.len() {
             if !LiveQueries::of(self.server).may_run(self.executor.config.watch_max_memory) {
                 self.queries.memory_retry_at = Some(now + MEMORY_RETRY_DELAY);
@@ -267,7 +269,7 @@ impl Worker {
         states.into_iter().for_each(|update| self.send_update(update));
     }
 
-    /// Counts the time of an evaluation, and delays the next one of its query.
+    /// Counts the time of an evaluation, and delays the next evaluation of the same query.
     fn record_run(&self, query: &LiveQuery, took: Duration, ended: Instant) {
         self.executor.stats.query_nanoseconds.add(took.as_nanos() as u64);
         if took >= DELAYING_RUN {
@@ -276,15 +278,15 @@ impl Worker {
         }
     }
 
-    /// Sends a state to the workers with watchers, with its position in the replication stream; if it has none yet, it
-    /// is sent later.
+    /// Sends a state to the workers with watchers, with its position in the replication stream. A state that has no
+    /// position yet is sent later.
     fn send_update(&mut self, (mut state, workers): Update) {
         state.position = match Primary::of(self.server).standing(self.server, state.record) {
             Standing::Nowhere => None,
             Standing::At(position) => Some(position),
             Standing::NotYet => {
                 self.server.journal.pass_on_published();
-                // A state that is here already is older.
+                // A state of the same query that is already in the map is older.
                 self.queries.unplaced.insert(Arc::as_ptr(&state.query).addr(), (state, workers));
                 self.queries.placed_at.get_or_insert_with(|| Instant::now() + PLACE_AWAITED);
                 return;
@@ -300,7 +302,7 @@ impl Worker {
         }
     }
 
-    /// Accepts the results of job threads, and queues those queries that were marked meanwhile.
+    /// Accepts the results of job threads, and queues the queries that were marked during their evaluation.
     pub(super) fn end_evaluations(&mut self) {
         let now = Instant::now();
         for EndedRun { query, took, update } in std::mem::take(&mut self.executor.ended_runs) {
@@ -314,7 +316,7 @@ impl Worker {
         }
     }
 
-    /// Adds a state to be sent to this worker's connections, replacing an older one of the same query.
+    /// Adds a state to be sent to this worker's connections; it replaces an older one of the same query.
     pub(super) fn accept_state(&mut self, state: Arc<State>) {
         let QueryWork { unsent, unsent_order, .. } = &mut self.queries;
         match unsent.entry(Arc::as_ptr(&state.query).addr()) {
@@ -327,7 +329,7 @@ impl Worker {
         }
     }
 
-    /// Sends states to connections, a slice at a time.
+    /// Sends states to at most [`RECEIVERS_PER_TURN`] connections.
     fn send_states(&mut self) {
         let mut left = RECEIVERS_PER_TURN;
         while left > 0
@@ -347,7 +349,7 @@ impl Worker {
         }
     }
 
-    /// Returns the state that is being sent, or the next one.
+    /// Returns the delivery in progress, or begins the next one.
     fn next_delivery(&mut self) -> Option<Delivery> {
         if let Some(delivery) = self.queries.delivery.take() {
             return Some(delivery);
@@ -359,7 +361,7 @@ impl Worker {
         Some(Delivery { state, receivers, sent: 0, written: None })
     }
 
-    /// Passes a state to one connection, which receives it now or later; `written` is the state as last encoded.
+    /// Passes a state to one connection, which receives it now or later; `written` is the state's last encoding.
     fn send_to(
         &mut self,
         state: &Arc<State>,
@@ -374,7 +376,7 @@ impl Worker {
         let (live, bytes_max) = (LiveQueries::of(self.server), self.executor.config.watch_max_memory);
         let Some(watchers) = watchers_of(connection) else { return };
         let received = watchers.edit(number, |watcher| {
-            // Another query may have the number now.
+            // The number may since have been assigned to another query.
             Arc::ptr_eq(&watcher.query, &state.query).then(|| {
                 let coalesced = watcher.coalesced;
                 let may_keep = |state: &State| live.may_keep(state, bytes_max);
@@ -412,7 +414,7 @@ impl Worker {
         }
     }
 
-    /// Writes a state to a connection, if its client still has the right to see it.
+    /// Writes a state to a connection, if the client's user still has the right to read it.
     fn write_state(
         &mut self,
         state: &Arc<State>,
@@ -462,7 +464,7 @@ impl Worker {
         connection.acknowledges = connection.acknowledges.max(state.record.unwrap_or(0));
     }
 
-    /// Answers a call that has begun to watch and has waited for the first state.
+    /// Answers a call that has begun a watch and has waited for the first state.
     fn answer_first(
         &mut self,
         state: &State,
@@ -508,8 +510,8 @@ impl Worker {
         }
     }
 
-    /// Writes states that have waited for a connection's socket, as long as it accepts them; returns whether there were
-    /// any.
+    /// Writes states that have waited for a connection's socket, as long as the socket accepts them; returns whether
+    /// there were any.
     pub(super) fn write_waiting(&mut self, token: usize) -> bool {
         let mut has_written = false;
         while let Some(connection) = self.connections[token].as_deref_mut()
@@ -524,12 +526,12 @@ impl Worker {
         has_written
     }
 
-    /// Sends a waiting state to one connection, or has its query evaluated again if the state was discarded.
+    /// Sends a waiting state to one connection, or requests a new evaluation of its query if the state was discarded.
     fn send_waited(&mut self, waited: Waited, receiver: Receiver) {
         match waited {
             Waited::State(state) => self.send_to(&state, receiver, Instant::now(), &mut None),
             Waited::Missed(query) => {
-                // The next state is sent to all watchers, whatever they have.
+                // The owner delivers the next state even if it equals the last one that it has delivered.
                 query.with_audience(|audience| audience.set_known(None));
                 if query.mark() {
                     self.executor.send_to_owner(query);
@@ -538,7 +540,7 @@ impl Worker {
         }
     }
 
-    /// Removes the watchers of a closing connection, in this turn and the following ones.
+    /// Removes the watchers of a closing connection from their queries, in this turn and the following ones.
     pub(super) fn leave_queries(&mut self, connection: &mut Connection, token: usize) {
         let (client_id, token) = (connection.client.view.id, token as u32);
         let Some(watchers) = watchers_of(connection) else { return };
@@ -570,7 +572,7 @@ mod tests {
             .map(|(.., number)| number)
             .collect();
         assert_eq!(due, (0..10).collect::<Vec<_>>(), "waiting watchers are still notified");
-        // If all of them wait, the checks cost no more than a fraction of the intervals added since.
+        // If the watchers of all ends still wait, the number of checks stays proportional to the number of added ends.
         let mut checks = 0;
         for number in 0..100_000 {
             intervals.insert(end(number), |_| {

@@ -1,4 +1,4 @@
-//! Messages: requests of other workers and threads to this one.
+//! Handles messages: requests of other workers and threads to this worker.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ impl Worker {
     pub(super) fn handle_messages(&mut self) {
         let mut messages = std::mem::take(&mut self.messages);
         self.server.workers[self.executor.index].mailbox.take(&mut messages);
-        // Postponed messages are older than those in the mailbox.
+        // Postponed messages are older than the messages in the mailbox.
         if !self.postponed.is_empty() {
             let newer = std::mem::replace(&mut messages, std::mem::take(&mut self.postponed));
             messages.extend(newer);
@@ -74,16 +74,17 @@ impl Worker {
         }
     }
 
-    /// Writes a push to connections; those that do not read fast enough are closed when they are served next.
+    /// Writes a push to connections. Connections that do not read fast enough are closed here if their output is large,
+    /// otherwise when they are served next.
     pub(super) fn push(&mut self, push: &Push, receivers: &[Receiver]) {
         for Receiver { token, client_id, pattern } in receivers {
             let Some(connection) = connection_of(&mut self.connections, *token, *client_id) else { continue };
-            // A monitor's lines are replies to its MONITOR.
+            // The lines that a monitor receives are replies to its MONITOR.
             let is_wanted = !matches!(push, Push::Line(_)) || connection.client.reply_mode == ReplyMode::On;
             if !connection.is_closing() && is_wanted {
                 connection.push(push, pattern.as_deref());
                 list(&mut self.ready, connection, *token);
-                // Smaller outputs are checked when the connection is served.
+                // Smaller outputs are checked when the connection is served next.
                 let is_much = connection.output.len_bytes() > OUTPUT_HIGH_BYTES;
                 if is_much && !self.is_within_limits(*token) {
                     self.end(*token, EndReason::Over);
@@ -105,7 +106,7 @@ impl Worker {
             }
             self.end(token, reason);
         } else if connection.is_closing() {
-            // Its waiter was being served, but there was nothing for it.
+            // The waiter was being served, but there was no element for it.
             list(&mut self.ready, connection, token);
         } else if connection.client.view.is_paused.load(Ordering::Relaxed)
             && !self.server.pause.holds(self.executor.turn.now_ms, true)
@@ -124,14 +125,14 @@ impl Worker {
         for token in 0..self.connections.len() {
             if let Some(connection) = self.connections[token].as_deref_mut() {
                 connection.readable = true;
-                // A pause may outlast the process. The commands do not run, which their clients see by the closed
-                // connection.
+                // A pause may last longer than the process. The commands are not run, which the client notices because
+                // the connection is closed.
                 let was_paused = connection.parked.take_if(|parked| parked.is_paused).is_some();
-                // The primary's stream does not end.
+                // The primary does not stop sending.
                 if was_paused || connection.client.primary.is_some() {
                     connection.begin_closing();
                 }
-                // A blocked client is not served any more, as in Redis.
+                // As in Redis, blocked clients are not served any more.
                 if connection.blocked.is_some() {
                     self.end(token, EndReason::Over);
                     continue;

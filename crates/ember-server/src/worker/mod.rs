@@ -1,15 +1,15 @@
 //! A worker: a thread with its own event loop that serves its connections and runs commands.
 //!
-//! One turn: wait for readiness, read the clock, handle the messages of other threads, then give every connection with
-//! work one read, its commands and one write; the writes of several connections follow each other. A connection that
-//! could continue is served again in the next turn, after the others: a deep pipeline costs other connections
-//! [`SLICE`](serving) of time, not its whole length.
+//! One turn: wait for readiness, read the clock, handle the messages of other threads, then serve every connection that
+//! has work: one read, its commands, one write; the writes of several connections are batched. A connection with more
+//! work is served again in the next turn, after the others: a deep pipeline delays other connections by
+//! [`SLICE`](serving), not by its whole length.
 //!
 //! A connection that waits (for answers of other workers, for the end of `CLIENT PAUSE`, for the peer to read replies)
-//! runs nothing, but requests of its peer are received up to a limit. After the end of a peer's requests, its
-//! connection stays open until all of them are answered.
+//! does not run commands, but still receives requests, up to a limit. When the peer has stopped sending, its connection
+//! remains open until all requests are answered.
 
-/// The parts of a worker that can be served while the connection of this token runs something.
+/// The parts of a worker that can be served while the connection with this token runs commands.
 macro_rules! other_connections {
     ($worker:expr, $token:expr) => {
         OtherConnections {
@@ -66,13 +66,13 @@ use closing::is_drained;
 use live_query_work::QueryWork;
 use other_connections::OtherConnections;
 
-/// The token of all listeners; those of connections count up from zero.
+/// The token of all listeners; tokens of connections count up from zero.
 const LISTENER_TOKEN: usize = usize::MAX / 2;
 
-/// The token of no connection.
+/// A token that no connection has.
 const NO_TOKEN: usize = usize::MAX;
 
-/// The thread's state.
+/// A worker thread's state.
 pub(crate) struct Worker {
     server: &'static Server,
     driver: Driver,
@@ -80,74 +80,74 @@ pub(crate) struct Worker {
     barrier: Barrier,
     listeners: Vec<Arc<Listener>>,
     connections: Vec<Option<Box<Connection>>>,
-    /// Free numbers in `connections`.
+    /// Unused indexes in `connections`.
     vacant: Vec<usize>,
-    /// Connections with work.
+    /// The tokens of connections with work.
     ready: Vec<usize>,
-    /// The connections of the last turn; kept for the allocation.
+    /// The connections served in the last turn; the vector is retained for its allocation.
     served: Vec<usize>,
-    /// Connections whose replies are to be sent together, and since when.
+    /// Connections whose replies are to be sent together, and the time of the first reply.
     unsent: Vec<usize>,
     unsent_since: Instant,
-    /// Whether listeners may have more connections to accept.
+    /// Whether more connections may be waiting to be accepted.
     is_accepting: bool,
-    /// Whether accepting has failed, most likely for lack of descriptors: the next tick retries.
+    /// Whether accepting has failed, most likely for lack of descriptors, so that the next tick retries.
     accepts_at_tick: bool,
     /// Connections that wait for the end of `CLIENT PAUSE`.
     paused: Vec<usize>,
-    /// The timeouts of connections in blocking commands.
+    /// The deadlines of blocked calls, with the tokens of their connections.
     deadlines: BTreeSet<(Instant, usize)>,
     messages: Vec<Message>,
-    /// Messages that arrived while a script ran.
+    /// Messages that arrived while a script ran, to be handled after it.
     postponed: Vec<Message>,
-    /// The read buffer of connections without leftovers.
+    /// The read buffer for connections without unprocessed bytes.
     scratch: Vec<u8>,
     /// The read buffer for encrypted bytes.
     wire: Vec<u8>,
-    /// The reply buffers of connections without leftovers.
+    /// The reply buffers for connections without unsent replies.
     buffers: Vec<Reply>,
     batch: Batch,
     limits: RequestLimits,
-    /// Requests received while replies wait, in bytes.
+    /// The maximum bytes of requests received while replies wait to be sent.
     absorbed_max: usize,
     next_tick: Instant,
     /// The time of the next search for clients to evict.
     evicts_at: Instant,
-    /// Where the search for idle connections continues.
+    /// The index of the connection at which the search for idle connections continues.
     timeout_cursor: usize,
-    /// The time that handshakes have taken in this turn.
+    /// The time that TLS handshakes have taken in this turn.
     handshake_time: Duration,
-    /// Whether active expiry did not finish within its budget.
+    /// Whether active expiry has used up its budget before it was finished.
     is_expiring: bool,
-    /// Whether scripts have left garbage that is not collected yet.
+    /// Whether scripts have left garbage that is still to be collected.
     is_collecting: bool,
-    /// The number of rounds of active expiry.
+    /// The number of rounds of active expiry so far.
     expire_turn: usize,
-    /// Hot keys that worker 0 has announced, and when it checks again.
+    /// The hot keys that worker 0 has announced, and the time at which it checks again.
     announced: Announced,
     announces_at: Instant,
     /// The number of the last defragmentation walk for which the allocator's cache was flushed.
     flushed_for: u64,
-    /// When worker 0 checks the TLS files next.
+    /// The time at which worker 0 next checks the TLS files.
     checks_tls_at: Instant,
-    /// The work for live queries.
+    /// The pending work for live queries.
     queries: QueryWork,
-    /// The options of a shutdown that a signal has requested and that has not begun.
+    /// The options of a shutdown that a signal has requested and that has not begun yet.
     ending: Option<ShutdownOptions>,
     stop_at: Option<Instant>,
-    /// When it last began to work.
+    /// The time at which the worker last resumed work after waiting for events.
     woke_at: Instant,
     live: &'static LiveQueries,
-    /// When replicas are fed, if there is something for them.
+    /// The time at which replicas are fed next; `None` if there is nothing to send.
     feeds_at: Option<Instant>,
-    /// When they were last fed.
+    /// The time at which replicas were last fed.
     fed_at: Instant,
-    /// Whether the alarm is set for the next feed.
+    /// Whether the timer for the next feed is set.
     is_alarm_set: bool,
 }
 
 impl Worker {
-    /// Creates worker `index`; the one with listeners accepts connections for all.
+    /// Creates worker `index`; the worker with listeners accepts connections for all workers.
     pub(crate) fn new(
         server: &'static Server,
         index: usize,
@@ -202,7 +202,7 @@ impl Worker {
         }
     }
 
-    /// Serves until the server stops.
+    /// Serves connections until the server stops.
     pub(crate) fn run(mut self) {
         self.apply_config();
         self.listeners.iter().for_each(|listener| self.watch_listener(listener));
@@ -215,8 +215,8 @@ impl Worker {
         self.executor.publish();
     }
 
-    /// Returns whether the worker is to exit: all connections of all workers are drained, because until then commands
-    /// of others may need this worker's shards, or draining took too long.
+    /// Returns whether the worker must exit: either no worker has connections left, or closing them has taken too long.
+    /// Until then, commands of other workers may need this worker's shards.
     fn is_done(&self) -> bool {
         let Some(stop_at) = self.stop_at else { return false };
         is_drained(self.server) || Instant::now() >= stop_at
@@ -239,8 +239,8 @@ impl Worker {
         let mut timeout = if is_busy { Duration::ZERO } else { wake_at.saturating_duration_since(now) };
         let server = self.server;
         let mailbox = &server.workers[self.executor.index].mailbox;
-        // The last worker to drain rings the bell, and so does a thread that waits for replicas; they may have done so
-        // before this worker fell asleep.
+        // The last worker that closes its connections rings the bell, and so does a thread that waits for replicas;
+        // they may have done so before this worker fell asleep.
         if !timeout.is_zero()
             && (!mailbox.fall_asleep()
                 || self.can_release()
@@ -285,8 +285,8 @@ impl Worker {
         }
     }
 
-    /// Counts the time of the previous turn, and the time waited since it ended. Checking for events without waiting
-    /// counts as work.
+    /// Counts the duration of the previous turn, and the time spent waiting since it ended. Checking for events without
+    /// waiting counts as work.
     fn count_time(&mut self, ended: Instant, timeout: Duration) {
         let stats = &self.executor.stats;
         let mut worked = ended.saturating_duration_since(self.woke_at);

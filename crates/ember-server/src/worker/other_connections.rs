@@ -1,7 +1,7 @@
-//! The other connections of a worker while one of them runs batches.
+//! Serves the other connections of a worker while one of them runs batches.
 //!
 //! A worker serves them from inside a long script: it accepts connections, runs the few commands that may run during a
-//! script, SCRIPT KILL among them, and answers all others with `BUSY`. Other work waits for the end of the script.
+//! script, such as SCRIPT KILL, and answers all others with `BUSY`. Other work waits for the end of the script.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use crate::executor::{Executor, Progress};
 use crate::server::Server;
 use crate::system::driver::{Driver, Readiness};
 
-/// Full batches that run for one connection in one round.
+/// The maximum number of full batches that run for one connection in one round.
 const ROUND_BATCHES_MAX: usize = 16;
 
-/// Parts of a worker.
+/// The parts of a worker that are needed to serve its other connections.
 pub(crate) struct OtherConnections<'w> {
     pub(super) server: &'static Server,
     pub(super) driver: &'w mut Driver,
@@ -34,10 +34,10 @@ pub(crate) struct OtherConnections<'w> {
     /// Connections whose replies wait to be sent.
     pub(super) unsent: &'w [usize],
     pub(super) is_accepting: &'w mut bool,
-    /// Messages that are handled after the script.
+    /// Messages that are to be handled after the script.
     pub(super) postponed: &'w mut Vec<Message>,
     pub(super) limits: &'w RequestLimits,
-    /// The running connection, and the readiness of its socket meanwhile.
+    /// The token of the running connection, and the events of its socket during the run.
     pub(super) token: usize,
     pub(super) missed: Vec<Readiness>,
 }
@@ -54,7 +54,7 @@ impl Attend for OtherConnections<'_> {
             let is_client = connection.client.primary.is_none();
             if has_something && is_client && connection.may_run() && !connection.is_handshaking() {
                 serve(connection, self.limits, executor, &mut scratch);
-                // The worker does the rest after the script.
+                // The worker completes the work after the script.
                 list(self.ready, connection, token);
             }
         }
@@ -70,7 +70,7 @@ impl Attend for OtherConnections<'_> {
 }
 
 impl OtherConnections<'_> {
-    /// Waits for events for at most `timeout`, and records them.
+    /// Waits for events for at most `timeout`, and records the readiness of sockets.
     pub(super) fn collect_events(&mut self, timeout: Duration) {
         let OtherConnections { driver, connections, ready, is_accepting, token, missed, .. } = self;
         let waited = driver.wait(timeout, |readiness| {
@@ -105,7 +105,7 @@ impl OtherConnections<'_> {
         let token = message.token;
         let Some(connection) = connection_of(self.connections, token, message.client_id) else { return };
         if connection.parked.is_some() {
-            // The rest of its batch is to run after the answer: the worker does that after the script.
+            // The remainder of the batch must run after the answer; the worker does that after the script.
             self.postponed.push(Message::Answer(message));
             return;
         }
@@ -126,12 +126,12 @@ impl OtherConnections<'_> {
                 self.accept(executor, incoming);
             }
         }
-        // If a listener failed, the next turn handles it.
+        // A listener may have failed; the next turn handles that.
         *self.is_accepting = true;
     }
 
     fn accept(&mut self, executor: &mut Executor, incoming: Incoming) {
-        // A refused connection is subtracted when the worker handles the next message.
+        // A connection that is refused is subtracted from the worker's count.
         if self.try_accept(executor, incoming).is_none() {
             executor.stats.connections_rejected.add(1);
             let connections = &self.server.workers[executor.index].connections;
@@ -140,7 +140,7 @@ impl OtherConnections<'_> {
     }
 }
 
-/// Reads once from a connection, and answers.
+/// Reads once from a connection, and answers its commands.
 fn serve(
     connection: &mut Connection,
     limits: &RequestLimits,
@@ -178,11 +178,11 @@ fn serve(
     flush(executor, connection);
 }
 
-/// Sends a connection's replies, unless they are to be held: then the worker sends them after the script.
+/// Sends a connection's replies, unless they must be held; held replies are sent by the worker after the script.
 fn flush(executor: &Executor, connection: &mut Connection) {
     if connection.may_send(&executor.server.journal, replicas_for(executor, connection)) {
-        // The worker detects a broken connection, too. This connection is not listed to continue, so all that the
-        // socket accepts is sent.
+        // The worker detects a broken connection later. All output that the socket accepts is sent now, because the
+        // connection is not listed to continue.
         while let Ok((bytes, _)) = connection.flush() {
             connection.client.view.sent_bytes.add(bytes as u64);
             if !connection.has_to_flush() {

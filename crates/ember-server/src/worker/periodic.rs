@@ -22,21 +22,22 @@ use crate::snapshot::background::begin_bgsave;
 use crate::snapshot::state::SnapshotState;
 use crate::system::heap;
 
-/// References that active expiry checks per turn with the least effort: about 0.1 ms, so that a million keys due at
-/// once delay no batch by more; the rest follows in the next turn.
+/// The number of references that active expiry checks per turn, to be multiplied by `active-expire-effort`. With effort
+/// 1 that takes about 0.1 ms, so a million keys that are due at the same time delay no batch by more; the remaining
+/// keys follow in the next turns.
 const EXPIRE_BUDGET: usize = 1000;
 
-/// The distance in shards between the starts of two rounds of active expiry: a prime, so that each shard is the first
-/// at some time.
+/// The distance, in shards, between the starts of two rounds of active expiry. It is a prime, so that each shard is the
+/// first at some time.
 const EXPIRE_STRIDE: usize = 61;
 
-/// The interval of searches for keys that have become hot.
+/// The interval at which worker 0 searches for keys that have become hot.
 const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Connections checked for timeouts per tick.
+/// The maximum number of connections checked for timeouts per tick.
 const TIMEOUT_CHECKS_MAX: usize = 1000;
 
-/// The time in ms after which a connection with an incomplete handshake is closed.
+/// The time, in ms, after which a connection with an incomplete TLS handshake is closed.
 const HANDSHAKE_TIMEOUT_MS: i64 = 10_000;
 
 impl Worker {
@@ -72,7 +73,7 @@ impl Worker {
             self.observed("tracking-table-limit", |worker| worker.executor.limit_tracked());
             self.observed("replication", |worker| upkeep::work(&mut worker.executor));
             if SnapshotState::of(self.server).background.is_due(self.server, &self.executor.config) {
-                // The reason that it cannot begin is in the log; it is retried.
+                // If the snapshot cannot begin, the reason is logged, and it is retried.
                 self.observed("snapshot", |worker| _ = begin_bgsave(&mut worker.executor));
             }
             if rewriting::is_due(self.server, &self.executor.config) {
@@ -85,8 +86,8 @@ impl Worker {
         }
     }
 
-    /// Resumes the connections that wait for the end of a pause, for a snapshot or for held keys, and the commands of
-    /// other workers, unless they must still wait.
+    /// Retries the waiting commands of other workers. Resumes the connections that wait for the end of a pause, for a
+    /// snapshot or for held keys, unless a pause is still in effect.
     pub(super) fn resume_paused(&mut self) {
         self.executor.run_held();
         if !self.paused.is_empty() && !self.server.pause.holds(self.executor.turn.now_ms, true) {
@@ -96,7 +97,7 @@ impl Worker {
         }
     }
 
-    /// Begins the shutdown that a signal has requested.
+    /// Begins a shutdown that a signal has requested.
     #[cold]
     pub(super) fn begin_shutdown(&mut self, options: ShutdownOptions) {
         if !self.executor.enter_gate() {
@@ -108,7 +109,7 @@ impl Worker {
         self.executor.publish();
     }
 
-    /// Does periodic work, which is an event of the latency monitor when it takes too long.
+    /// Does periodic work, and reports it to the latency monitor if it takes too long.
     pub(super) fn observed(&mut self, event: &'static str, work: impl FnOnce(&mut Worker)) {
         let begun = Instant::now();
         let (gate, worker) = (&self.server.gate, self.executor.index);
@@ -126,7 +127,7 @@ impl Worker {
         }
     }
 
-    /// Samples metrics that INFO reports over time: counters for rates, memory for its peak.
+    /// Samples the metrics that INFO reports over time: counters for rates, and memory for its peak.
     pub(super) fn sample(&self) {
         let server = self.server;
         memory_report::update_peak(server, heap::allocator().allocated);
@@ -166,7 +167,7 @@ impl Worker {
     /// Expires keys that are due; returns false if there may be more.
     fn expire_within_budget(&mut self) -> bool {
         let shards = self.server.shards_of(self.executor.index);
-        // Each round begins at another shard, so that no shard waits for ever after a busy one.
+        // Each round begins at another shard, so that no shard has to wait indefinitely after a busy one.
         self.expire_turn = self.expire_turn.wrapping_add(1);
         let from = shards.start + self.expire_turn * EXPIRE_STRIDE % shards.len();
         let mut left = EXPIRE_BUDGET * self.executor.config.active_expire_effort;
@@ -181,7 +182,8 @@ impl Worker {
         true
     }
 
-    /// Closes connections that were idle for `timeout` seconds, and those whose replies wait too long.
+    /// Closes connections that were idle for `timeout` seconds, and connections whose replies have waited too long to
+    /// be sent.
     pub(super) fn check_timeouts(&mut self) {
         let count = self.connections.len();
         for _ in 0..count.min(TIMEOUT_CHECKS_MAX) {
@@ -192,7 +194,7 @@ impl Worker {
                 self.executor.turn.now_ms - connection.client.view.active_ms.load(Ordering::Relaxed);
             let timeout_ms = i64::from(self.executor.config.timeout) * 1000;
             let is_late = connection.is_handshaking() && idle_ms > HANDSHAKE_TIMEOUT_MS;
-            // A subscriber receives messages without sending any, as in Redis.
+            // As in Redis, subscribers are exempt: they receive messages without sending requests.
             let is_client = connection.client.primary.is_none()
                 && connection.client.replica.is_none()
                 && connection.client.subscriptions.is_none();
@@ -223,7 +225,7 @@ impl Worker {
         }
     }
 
-    /// Returns whether a connection is within its limits; logs the reason if not.
+    /// Returns whether a connection's output is within its limits; logs the reason if it is not.
     pub(super) fn is_within_limits(&mut self, token: usize) -> bool {
         let Some(connection) = self.connections[token].as_deref_mut() else { return false };
         let Executor { config, client_memory, stats, turn, .. } = &mut self.executor;

@@ -1,4 +1,4 @@
-//! A worker's part in the link to the primary.
+//! The worker's part of the link to the primary.
 
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -20,7 +20,7 @@ use crate::replication::link::role;
 use crate::replication::{failover, shutdown};
 
 impl Worker {
-    /// Handles a request of the link's thread.
+    /// Handles a request of the link's thread, or of another worker.
     pub(super) fn follow(&mut self, order: PrimaryOrder) {
         match order {
             PrimaryOrder::Adopt(new) => self.adopt(*new),
@@ -76,7 +76,8 @@ impl Worker {
     /// Acknowledges the applied offset to the primary.
     fn acknowledge(&mut self, token: usize, client_id: u64) {
         let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
-        // An acknowledgement sent now would confirm writes that are still held for the disk.
+        // While the connection's output is held, no offset on disk is acknowledged, because the writes before it are
+        // not on disk yet.
         let durable = self.executor.durable_to_confirm().filter(|_| !connection.is_held);
         lend_buffer(&mut self.buffers, connection);
         if !connection.is_closing()
@@ -89,23 +90,23 @@ impl Worker {
 
     fn empty(&mut self, change: Option<u64>, done: SyncSender<bool>) {
         if !self.executor.enter_gate() {
-            // Handled after the running script.
+            // The request is handled after the running script.
             return self.postponed.push(Message::Primary(PrimaryOrder::Empty { change, done }));
         }
         let emptied = role::empty(&mut self.executor, change);
         self.executor.deliver(&mut Guards::None, None);
         self.server.gate.leave(self.executor.index);
         self.executor.publish();
-        // The requester may have stopped waiting.
+        // The requester may no longer be waiting.
         let _ = done.send(emptied);
     }
 
     fn stay_primary(&mut self, why: String) {
         if !self.executor.enter_gate() {
-            // Handled after the running script.
+            // The request is handled after the running script.
             return self.postponed.push(Message::Primary(PrimaryOrder::StayPrimary { why }));
         }
-        // It can fail only for lack of random numbers, and is retried when the link is.
+        // Aborting can fail only for lack of random numbers, and is retried when the link is.
         if let Err(error) = failover::abort(&mut self.executor, None, &why) {
             tracing::error!("this server cannot become a primary again: {}", error.text().escape_ascii());
         }
@@ -127,12 +128,12 @@ impl Worker {
         }
     }
 
-    /// Ends all blocked calls and closes their connections.
+    /// Ends all blocked calls with an error, and closes their connections.
     fn demote(&mut self) {
         for token in 0..self.connections.len() {
             let Some(connection) = self.connections[token].as_deref_mut() else { continue };
             let client_id = connection.client.view.id;
-            // A client that is being served at this moment gets that reply.
+            // A waiter that is being served right now receives that reply instead.
             if connection.blocked.as_ref().is_some_and(|blocked| blocked.waiter.cancel()) {
                 connection.begin_closing();
                 connection.parked = None;

@@ -1,4 +1,4 @@
-//! Serving: a connection's part of a turn, from reading its socket to writing to it.
+//! Serves connections: a connection's part of a turn, from reading its socket to writing to it.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -19,34 +19,36 @@ use crate::executor::attendance;
 use crate::replication::primary::Primary;
 use crate::server::Server;
 
-/// The time after which a connection with more to run yields to others. Checked between batches.
+/// The time after which a connection with more commands to run yields to others; checked between batches.
 const SLICE: Duration = Duration::from_millis(1);
 
 /// The maximum number of connections whose replies are sent together.
 const UNSENT_MAX: usize = 16;
 
-/// How long replies wait for those of other connections, to within the commands of one connection.
+/// The maximum time for which replies wait for those of other connections; the commands of one connection may exceed
+/// it.
 const UNSENT_TIME_MAX: Duration = Duration::from_micros(200);
 
-/// Bytes of one connection's replies from which on they are sent without waiting for others.
+/// The size, in bytes, from which on one connection's replies are sent without waiting for others.
 const UNSENT_BYTES_MAX: usize = 16 * 1024;
 
-/// The interval of feeding a worker's replicas from the stream. Feeding takes as long as a command from the socket and
-/// back: after a longer gap the first portion is sent at once, later ones are collected.
+/// The interval at which a worker sends its replicas the replication stream. Sending takes as long as a whole command,
+/// from reading the request to writing the reply. After a longer gap, records are sent at once, and later records are
+/// collected.
 pub(super) const FEED_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Bytes sent to one replica in a turn, to within one portion.
+/// The maximum bytes sent to one replica in a turn; the last part may exceed it.
 const FED_MAX: usize = 1024 * 1024;
 
-/// The time for all handshakes of one turn, to within one step of one: their signatures are slow, and existing
-/// connections must not wait for them.
+/// The time limit for all TLS handshakes of one turn; the last step of a handshake may exceed it. Signatures are slow,
+/// and existing connections must not wait for them.
 const HANDSHAKE_SLICE: Duration = Duration::from_millis(2);
 
 impl Worker {
     /// Serves the connections with work.
     ///
-    /// Replies are sent to several connections in a row: a client that reads replies from many of its connections is
-    /// woken once, not once per connection, which on the same machine costs more than sending.
+    /// The replies of several connections are sent together. So a client process with many connections is woken once,
+    /// not once per connection; on the same machine, each wake-up costs more than sending.
     pub(super) fn serve_all(&mut self) {
         std::mem::swap(&mut self.ready, &mut self.served);
         for at in 0..self.served.len() {
@@ -62,7 +64,7 @@ impl Worker {
         self.served.clear();
     }
 
-    /// Serves one connection, except for replies that may wait for those of others.
+    /// Serves one connection, except for sending replies that may wait for those of others.
     fn serve(&mut self, token: usize, is_last: bool) {
         let Some(connection) = self.connections[token].as_deref_mut() else { return };
         connection.is_listed = false;
@@ -100,8 +102,8 @@ impl Worker {
         subscriptions.is_some_and(|subscriptions| subscriptions.queries.has_waiting())
     }
 
-    /// Ends a connection's part of the turn: sends its replies, and decides what happens next. `continues` is false
-    /// when it is broken.
+    /// Ends a connection's part of the turn: sends its replies, and decides how it continues. `continues` is false if
+    /// the connection is broken.
     fn settle(&mut self, token: usize, continues: bool) {
         let mut continues = continues && self.flush(token) && self.feed(token);
         while continues && self.has_waiting_states(token) && self.write_waiting(token) {
@@ -133,8 +135,8 @@ impl Worker {
         }
     }
 
-    /// Sends unsent output of earlier turns, reads once, and runs the commands that are complete; returns false when
-    /// the connection is broken.
+    /// Sends unsent output of earlier turns, reads once, and runs the complete commands; returns false if the
+    /// connection is broken.
     fn advance(&mut self, token: usize) -> bool {
         if !self.flush(token) {
             return false;
@@ -147,13 +149,14 @@ impl Worker {
             return !connection.readable || !connection.may_absorb(self.absorbed_max) || self.absorb(token);
         }
         if !connection.has_unparsed {
-            // Bytes that the last wait did not report may have been sent after messages that are still in the mailbox.
+            // Bytes that the last wait for events did not report are not read yet: messages sent before them may still
+            // be in the mailbox.
             if !connection.readable {
                 return true;
             }
             match self.read(token) {
                 Fill::Bytes(_) => {}
-                // The next part of a handshake may be ready.
+                // The next step of the TLS handshake may be possible.
                 Fill::Nothing | Fill::End => return true,
                 Fill::Broken => return false,
             }
@@ -162,8 +165,8 @@ impl Worker {
         true
     }
 
-    /// Receives bytes for later; returns false when the connection is broken. A connection that has ended is closed
-    /// although it waits.
+    /// Receives bytes without running commands; returns false if the connection is broken. When the peer has stopped
+    /// sending, the connection is closed although it waits.
     pub(super) fn absorb(&mut self, token: usize) -> bool {
         match self.read(token) {
             Fill::Bytes(_) => {
@@ -176,7 +179,7 @@ impl Worker {
             }
             Fill::Nothing => true,
             Fill::End => {
-                // A pause can be long: a disconnected client is not kept until its end, as in Redis.
+                // A pause can be long: as in Redis, a disconnected client is closed before the pause ends.
                 let connection = self.connections[token].as_deref();
                 let waits_on = connection.is_none_or(|connection| {
                     connection.blocked.as_ref().is_none_or(|blocked| blocked.is_under_way)
@@ -206,10 +209,11 @@ impl Worker {
         fill
     }
 
-    /// Parses and runs the input of a connection, until it is used up, the connection must wait, or its time slice
-    /// ends.
+    /// Parses and runs the input of a connection, until all of it is processed, the connection must wait, or its time
+    /// slice ends.
     fn run_input(&mut self, token: usize) {
-        // The connection is out of the table while it runs, so that the others can be served from inside a script.
+        // The connection is taken out of the table while it runs, so that the others can be served from inside a
+        // script.
         let Some(mut connection) = self.connections[token].take() else { return };
         self.executor.count_as_incoming(&connection.client);
         let (mut batch, limits) = (std::mem::take(&mut self.batch), self.limits);
@@ -225,7 +229,7 @@ impl Worker {
             if !connection.has_next_batch(status) {
                 break;
             }
-            // The clock is not read for a pipeline of one batch.
+            // The clock is not read for pipelines of one batch.
             let is_late = first_full.get_or_insert_with(Instant::now).elapsed() >= SLICE;
             if is_late || connection.output.len_bytes() > connection::OUTPUT_HIGH_BYTES {
                 connection.has_unparsed = true;
@@ -238,7 +242,7 @@ impl Worker {
         self.connections[token] = Some(connection);
     }
 
-    /// Runs a batch from command number `start` on; parks the rest of it when the connection must wait.
+    /// Runs a batch, beginning with command number `start`; parks the remainder if the connection must wait.
     fn run_batch(
         &mut self,
         token: usize,
@@ -253,7 +257,8 @@ impl Worker {
             self.executor.run(token, client, batch, input, start, output)
         });
         others.missed.iter().for_each(|readiness| connection.record_readiness(readiness));
-        // Before the replies are sent: what the client knows to be released must not count any more.
+        // The memory is counted before the replies are sent: what a client has released, according to its reply, must
+        // not count any more.
         self.executor.count_client_state(&connection.client);
         self.executor.record_last_changes(connection);
         let (deadlines, barrier) = (&mut self.deadlines, &mut self.barrier);
@@ -269,7 +274,7 @@ impl Worker {
         }
     }
 
-    /// Sends a connection's output, unless it is to be held; returns false when the connection is broken.
+    /// Sends a connection's output, unless it must be held; returns false if the connection is broken.
     pub(super) fn flush(&mut self, token: usize) -> bool {
         if !self.may_send(token) {
             return self.connections[token].is_some();
@@ -294,7 +299,7 @@ impl Worker {
         true
     }
 
-    /// Feeds a replica as much as its socket accepts; returns false when the connection is broken.
+    /// Feeds a replica as much data as its socket accepts; returns false if the connection is broken.
     fn feed(&mut self, token: usize) -> bool {
         let is_replica = |connection: &Connection| connection.client.replica.is_some();
         !self.connections[token].as_deref().is_some_and(is_replica) || self.feed_replica(token)
@@ -336,8 +341,8 @@ impl Worker {
         self.connections[token].is_some()
     }
 
-    /// Feeds replicas when a client waits for them or their last portion was sent some time ago: records collected
-    /// meanwhile cost one system call, and wake a replica once.
+    /// Feeds replicas if a client waits for them, or if they were last fed [`FEED_INTERVAL`] ago: records collected in
+    /// the meantime cost one system call, and wake each replica once.
     pub(super) fn feed_if_due(&mut self) {
         let Some(at) = self.feeds_at else { return };
         let now = Instant::now();
@@ -347,12 +352,12 @@ impl Worker {
         }
     }
 
-    /// Returns whether there is something for replicas, and a client waits for them.
+    /// Returns whether there is data for replicas, and a client waits for them.
     pub(super) fn is_to_feed_at_once(&self) -> bool {
         self.feeds_at.is_some() && Primary::of(self.server).is_awaited(self.server)
     }
 
-    /// Lists the replicas among the connections to be served in this turn.
+    /// Adds the replicas to the connections that are served in this turn.
     pub(super) fn list_replicas(&mut self) {
         for (token, client_id) in Primary::of(self.server).replicas_of(self.executor.index) {
             if let Some(connection) = connection_of(&mut self.connections, token, client_id) {
@@ -361,7 +366,7 @@ impl Worker {
         }
     }
 
-    /// Continues a connection whose wait has ended: the rest of its batch, then its input.
+    /// Continues a connection whose wait has ended: runs the remainder of its batch, then its input.
     pub(super) fn resume(&mut self, token: usize) {
         let Some(mut connection) = self.connections[token].take() else { return };
         let is_free = connection.awaiting.is_none() && connection.blocked.is_none();
@@ -380,8 +385,8 @@ impl Worker {
     }
 }
 
-/// Checks the position in the primary's stream. Commands are counted by their canonical form, so they must arrive in
-/// that form.
+/// Checks the offset in the primary's stream. The offset is advanced by the canonical form of each command, so commands
+/// must arrive in that form.
 fn check_position(connection: &mut Connection, input: &[u8]) {
     let Some(primary) = &connection.client.primary else { return };
     let is_all = connection.parked.is_none() && connection.parser.is_between_commands(input);
@@ -405,12 +410,12 @@ pub(super) fn lend_buffer(buffers: &mut Vec<Reply>, connection: &mut Connection)
     }
 }
 
-/// Takes the buffer of a connection whose replies are all sent.
+/// Takes the buffer from a connection whose replies are all sent.
 fn take_buffer_back(buffers: &mut Vec<Reply>, connection: &mut Connection) {
     if connection.output.is_empty() && connection.output.memory_bytes() > 0 {
         let empty = Reply::new(connection.output.protocol());
         let output = std::mem::replace(&mut connection.output, empty);
-        // One large buffer may be kept.
+        // One large buffer may be retained.
         let is_welcome = output.memory_bytes() <= 2 * UNSENT_BYTES_MAX && buffers.len() < UNSENT_MAX;
         if is_welcome || buffers.is_empty() {
             buffers.push(output);
@@ -418,7 +423,7 @@ fn take_buffer_back(buffers: &mut Vec<Reply>, connection: &mut Connection) {
     }
 }
 
-/// Records whether a connection waits for a pause to end: until then it counts as a blocked client.
+/// Records whether a connection waits for a pause to end; while it does, the client counts as blocked.
 pub(super) fn set_paused(server: &Server, view: &ClientView, is_paused: bool) {
     match (view.is_paused.swap(is_paused, Ordering::Relaxed), is_paused) {
         (false, true) => _ = server.blocked_clients.fetch_add(1, Ordering::Relaxed),
@@ -427,7 +432,8 @@ pub(super) fn set_paused(server: &Server, view: &ClientView, is_paused: bool) {
     }
 }
 
-/// Records how the commands of a batch ended; returns where it continues, and whether after a pause, if it must wait.
+/// Applies the outcome of a batch to its connection. If the connection must wait, returns the number of the command at
+/// which it continues, and whether it waits for a pause to end.
 fn apply_progress(
     server: &Server,
     progress: Progress,
@@ -438,7 +444,7 @@ fn apply_progress(
     token: usize,
 ) -> Option<(usize, bool)> {
     let Range { start, end } = commands;
-    // A command that has to be retried counts when it has run.
+    // A command that has to be retried is counted when it has run.
     let ran_to = match &progress {
         Progress::Done | Progress::Close => end,
         Progress::Paused(next) | Progress::Fetching(next) => *next,

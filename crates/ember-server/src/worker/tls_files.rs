@@ -1,7 +1,7 @@
-//! Reloading the TLS files when they have changed (`tls-auto-reload-interval`).
+//! Reloads the TLS files when they have changed (`tls-auto-reload-interval`).
 //!
-//! Checking files may take long when they are on another machine, and so may reading keys: one thread at a time does
-//! both.
+//! Checking the files may take long if they are on another machine, and so may reading the keys, so a separate thread
+//! does both; at most one runs at a time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -11,11 +11,11 @@ use super::Worker;
 use crate::server::Server;
 use crate::system::abort_on_panic::AbortOnPanic;
 
-/// Whether the thread runs.
+/// Whether the checking thread runs.
 static IS_CHECKING: AtomicBool = AtomicBool::new(false);
 
 impl Worker {
-    /// Starts a check of the files, if one is due.
+    /// Starts a check of the TLS files, if one is due.
     pub(super) fn check_tls_files(&mut self) {
         let interval = Duration::from_secs(u64::from(self.executor.config.tls_auto_reload_interval));
         if interval.is_zero() || Instant::now() < self.checks_tls_at {
@@ -38,14 +38,14 @@ impl Worker {
     }
 }
 
-/// Reloads the files if they have changed. Files that cannot be used are retried after the next change: a certificate
-/// and its key are replaced one after the other.
+/// Reloads the files if they have changed. Files that cannot be used are tried again after their next change, because a
+/// certificate and its key are replaced one after the other.
 fn reload_if_changed(server: &Server) {
     if !server.tls.has_new_files(&server.config.snapshot()) {
         return;
     }
     let mut reloaded = Ok(());
-    // A concurrent CONFIG SET takes effect before or after this, not in between.
+    // A concurrent CONFIG SET takes effect before or after the reload, not in between.
     let kept = server.config.set_if(&[], true, |_, config| {
         reloaded = server.tls.reload(config);
         Ok(())

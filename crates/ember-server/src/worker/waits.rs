@@ -1,4 +1,4 @@
-//! The end of blocked calls: they are answered, and their connections continue.
+//! Ends blocked calls: answers them, and continues their connections.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 /// The error of a call that is blocked when the server becomes a replica.
 const DEMOTED: &str =
     "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
-/// When a call that is being served times out, it is checked again after this time.
+/// The time after which a call that timed out while it was being served is checked again.
 const SERVING_MAX: Duration = Duration::from_millis(1);
 
 impl Worker {
-    /// Answers a blocked call, and continues its connection.
+    /// Answers a blocked call and continues its connection.
     pub(super) fn end_waiting(&mut self, token: usize, client_id: u64, mut ending: Ending) {
         let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
         let Some(blocked) = connection.blocked.take() else { return };
@@ -56,7 +56,7 @@ impl Worker {
         if let Ending::Served(_, record) = ending {
             connection.advance_record(record);
         }
-        // A call that was run again for a key, or by a job, was counted there; WAIT was not.
+        // A call that was run again for a key, or by a job, is already counted; WAIT is not.
         let spec = self.server.registry.get(blocked.waiter.command).spec;
         if !is_served || (spec.keys.is_empty() && !blocked.is_under_way) {
             let view = Arc::clone(&connection.client.view);
@@ -74,7 +74,7 @@ impl Worker {
         }
     }
 
-    /// Continues the connection or commands that have waited for cold values.
+    /// Continues the connection or the commands that have waited for cold values.
     pub(super) fn resume_fetched(&mut self, awaiting: Awaiting, failure: Option<Box<str>>) {
         match awaiting {
             Awaiting::Connection(token, client_id) => {
@@ -85,13 +85,13 @@ impl Worker {
                 }
             }
             Awaiting::Forwarded(parked) => self.executor.run_parked(parked, failure),
-            // For a value that cannot be read, clients keep waiting until it is changed or deleted.
+            // If the value cannot be read, the clients keep waiting until it is changed or deleted.
             Awaiting::Waiters(database, key) if failure.is_none() => self.executor.serve_again(database, key),
             Awaiting::Waiters(..) => {}
         }
     }
 
-    /// Answers calls whose jobs are finished.
+    /// Settles finished jobs, and answers their calls.
     pub(super) fn settle_jobs(&mut self) {
         let (server, worker) = (self.server, self.executor.index);
         let jobs = Jobs::of(server);
@@ -108,13 +108,13 @@ impl Worker {
         self.end_evaluations();
     }
 
-    /// Removes a waiter whose wait has ended from the queues of its keys. Not inside the gate, which a script may keep
-    /// closed for long: it changes no data, and shard locks are also taken during exclusive access.
+    /// Removes a waiter whose wait has ended from the queues of its keys. This need not run inside the gate, which a
+    /// script may keep closed for long: no data change, and shard locks are also taken during exclusive access.
     pub(super) fn withdraw(&mut self, blocked: &Blocked) {
         self.executor.withdraw(blocked);
     }
 
-    /// Ends the waits that have timed out.
+    /// Ends the blocked calls that have timed out.
     pub(super) fn expire_waiting(&mut self) {
         let now = Instant::now();
         while let Some(&(deadline, token)) = self.deadlines.first()
@@ -127,7 +127,7 @@ impl Worker {
                 let client_id = connection.client.view.id;
                 self.end_waiting(token, client_id, Ending::TimedOut);
             } else {
-                // It is being served at this moment: its reply will arrive, or it will keep waiting and be checked
+                // The call is being served right now. Either its reply will arrive, or it keeps waiting and is checked
                 // again.
                 let again = now + SERVING_MAX;
                 blocked.deadline = Some(again);
@@ -137,9 +137,9 @@ impl Worker {
     }
 }
 
-/// How a blocked call ends.
+/// The reason for which a blocked call ends.
 pub(super) enum Ending {
-    /// With this reply, which acknowledges the changes of records up to this number.
+    /// The call was served with this reply, which acknowledges the changes of journal records up to this number.
     Served(Box<Reply>, u64),
     TimedOut,
     /// The awaited record is durable.
@@ -149,7 +149,7 @@ pub(super) enum Ending {
     Demoted,
 }
 
-/// Records that a connection no longer waits.
+/// Removes a connection's wait from the deadlines and from the counts of blocked clients.
 pub(super) fn forget_waiting(
     deadlines: &mut BTreeSet<(Instant, usize)>,
     server: &Server,
