@@ -97,7 +97,7 @@ pub enum Attempt {
     /// Nothing is written or changed: the call is long-running ([`Call::steps_max`]) and must be run on borrowed values
     /// ([`crate::dispatch::loan`]). Only for a command with [`Run::may_be_long`].
     Offload,
-    /// Nothing is written or changed: values are missing ([`Turn::lacking`]). The call must be run again when they are
+    /// Nothing is written or changed: values are missing ([`Turn::missing`]). The call must be run again when they are
     /// resident. Only while [`Turn::checks_values`].
     Fetch,
 }
