@@ -22,12 +22,12 @@ pub fn count_in(bytes: &[u8], range: Range<u64>) -> u64 {
     count(&bytes[first..=last]) - u64::from(before.count_ones()) - u64::from(after.count_ones())
 }
 
-/// Returns the position of the first bit in the range, which must be inside `bytes`, that equals `bit`.
+/// Returns the position of the first bit that equals `bit` in the range, which must be inside `bytes`.
 pub fn find(bytes: &[u8], range: Range<u64>, bit: bool) -> Option<u64> {
     if range.is_empty() {
         return None;
     }
-    // All bits are inverted when a clear one is wanted, so that the search is always for a set one.
+    // If a clear bit is searched, all bits are inverted, so that the search is always for a set bit.
     let flip = if bit { 0 } else { u8::MAX };
     let (first, last) = (byte_of(range.start), byte_of(range.end - 1));
     let first_byte = (bytes[first] ^ flip) & mask_from(range.start);
@@ -50,12 +50,12 @@ fn byte_of(position: u64) -> usize {
     (position / 8) as usize
 }
 
-/// Returns a mask of the bits of a byte from `position` on.
+/// Returns a mask of the bits of a byte from bit `position` to the last.
 fn mask_from(position: u64) -> u8 {
     u8::MAX >> (position % 8)
 }
 
-/// Returns a mask of the bits of a byte up to `position`.
+/// Returns a mask of the bits of a byte from the first to bit `position`.
 fn mask_up_to(position: u64) -> u8 {
     u8::MAX << (7 - position % 8)
 }
@@ -77,9 +77,9 @@ pub fn set(bytes: &mut [u8], position: u64, bit: bool) {
 /// The handling of a number that does not fit into its field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overflow {
-    /// Keep its lowest bits.
+    /// Store the lowest bits of the number.
     Wrap,
-    /// Take the nearest number that fits.
+    /// Store the nearest number that fits.
     Saturate,
     /// Leave the field unchanged.
     Fail,
@@ -99,7 +99,7 @@ impl FieldType {
         (1..=bits_max).contains(&bits).then_some(FieldType { signed, bits: bits as u32 })
     }
 
-    /// Returns its width in bits.
+    /// Returns the width of the field in bits.
     pub fn bits(self) -> u32 {
         self.bits
     }
@@ -133,8 +133,8 @@ impl FieldType {
         }
     }
 
-    /// Returns a `SET` argument as the number that must fit: unsigned fields take the argument's 64 bits without a
-    /// sign.
+    /// Returns a `SET` argument as the number that must fit: for unsigned fields, its 64 bits are read as an unsigned
+    /// number.
     pub fn argument(self, number: i64) -> i128 {
         if self.signed { i128::from(number) } else { i128::from(number as u64) }
     }
@@ -154,13 +154,14 @@ impl FieldType {
         tail[..len].copy_from_slice(&window.to_be_bytes()[..len]);
     }
 
-    /// Returns the distance of the field's last bit from the end of the window that begins with its first byte.
+    /// Returns the number of bits between the field's last bit and the end of the window, which begins with the field's
+    /// first byte.
     fn shift(self, position: u64) -> u32 {
         u128::BITS - (position % 8) as u32 - self.bits
     }
 }
 
-/// Bytes that contain any field, wherever in the first byte it begins.
+/// The size in bytes of a window that contains a field of any width, at whichever bit of the first byte it begins.
 const WINDOW_BYTES: usize = 16;
 
 fn load_window(bytes: &[u8]) -> u128 {
@@ -181,7 +182,7 @@ pub enum Operation {
     Xor,
 }
 
-/// Replaces `sum` by the result of the operation on itself and `other`, which has the longer of both lengths.
+/// Replaces `sum` by the result of the operation on `sum` and `other`; the shorter of the two is padded with zeros.
 /// O(length), vectorized by the compiler.
 pub fn combine(operation: Operation, sum: &mut Vec<u8>, other: &[u8]) {
     let common = sum.len().min(other.len());

@@ -3,12 +3,12 @@
 //! `*` is any bytes, `?` any one byte, `[…]` one byte of a class (`[^…]` one that is not in it, `a-z` a range in either
 //! direction, `\` takes the next byte literally), `\` outside a class takes the next byte literally. The rules for
 //! malformed patterns are those of Redis: a class that is never closed ends with the pattern, a backslash at the very
-//! end stands for itself, a range without its end is three or two literal bytes. Only the empty pattern matches an
-//! empty string.
+//! end matches itself, a range without its end is three or two literal bytes. Only the empty pattern matches an empty
+//! string.
 //!
-//! Every part of a pattern except `*` matches exactly one byte, so the first place where the parts between two `*` fit
-//! is as good as any later one: after a mismatch the search returns to the last `*` only. That limits the work to
-//! pattern length × text length, where the recursive form is exponential in the number of `*`.
+//! Every part of a pattern except `*` matches exactly one byte, so the first position at which the parts between two
+//! `*` match is as good as any later one: after a mismatch the search returns to the last `*` only. That limits the
+//! work to pattern length × text length, where the recursive form is exponential in the number of `*`.
 
 /// Whether the case of letters matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +29,8 @@ impl Case {
     }
 }
 
-/// A pattern with more than this number of `*` before its last part matches nothing, as in Redis: it is an attempt to
-/// keep the server busy.
+/// The maximum number of `*` before the last part of a pattern. A pattern with more matches nothing, as in Redis: it is
+/// an attempt to keep the server busy.
 const STARS_MAX: usize = 1000;
 
 /// Returns bytes with which every text that matches `pattern` begins.
@@ -45,7 +45,8 @@ pub fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
         return pattern.is_empty();
     }
     let (mut at, mut taken) = (0, 0);
-    // After the last `*`: the pattern from there on, and where in the text it was last tried.
+    // After the last `*`: the offset of the pattern's rest, and the position in the text at which that rest was last
+    // tried.
     let mut star: Option<(usize, usize)> = None;
     let mut stars = 0;
     while taken < text.len() {
@@ -81,7 +82,7 @@ fn skip_stars(pattern: &[u8], from: usize) -> usize {
     from + pattern[from..].iter().take_while(|&&byte| byte == b'*').count()
 }
 
-/// Matches the part of `pattern` at `at`, which must not be `*`, with one byte; returns where the next part begins.
+/// Matches the part of `pattern` at `at`, which must not be `*`, with one byte; returns the offset of the next part.
 #[inline]
 fn matches_one(pattern: &[u8], at: usize, byte: u8, case: Case) -> Option<usize> {
     match *pattern.get(at)? {
@@ -110,7 +111,7 @@ fn matches_class(pattern: &[u8], mut at: usize, byte: u8, case: Case) -> Option<
                 break;
             }
             [first, b'-', last, ..] => {
-                // Ordered before letters are folded: `[Z-a]` is empty when case does not matter.
+                // The two ends are ordered before their case is folded, so `[Z-a]` is empty when case does not matter.
                 let (low, high) = (case.fold(first.min(last)), case.fold(first.max(last)));
                 found |= (low..=high).contains(&case.fold(byte));
                 at += 3;
@@ -136,11 +137,11 @@ mod tests {
             let pattern = [&b"*?".repeat(stars)[..], b"*"].concat();
             assert_eq!(matches(&pattern, &text, Case::Sensitive), expected, "{stars}");
         }
-        // Consecutive stars are one, and the last one matches any rest.
+        // Consecutive stars are one, and the last star matches any rest.
         assert!(matches(&vec![b'*'; 5000], &text, Case::Sensitive));
     }
 
-    /// The definition, by recursion: exponential, and obviously right.
+    /// The recursive definition: exponential, and obviously right.
     fn naive(pattern: &[u8], text: &[u8], case: Case) -> bool {
         match (pattern, text) {
             ([], _) => text.is_empty(),

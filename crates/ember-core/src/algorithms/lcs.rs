@@ -2,19 +2,19 @@
 //!
 //! The classic table contains in cell `(i, j)` the length of the longest common subsequence of the first `i` bytes of
 //! `a` and the first `j` bytes of `b`. From one cell of a row to the next the length grows by 0 or 1, so a row is
-//! stored as one bit per byte of `b`, and a row follows from the one above by an addition, whose carries do what the
-//! classic loop does cell by cell (Hyyrö, "Bit-parallel LCS-length computation revisited", 2004). The walk back through
-//! the table needs only those bits: where the bytes differ and the row steps up at `j`, the length above equals the
-//! length here, and the walk goes up; otherwise it goes left. Redis chooses in the same way among subsequences of equal
+//! stored as one bit per byte of `b`, and a row follows from the one above by an addition, whose carries replace the
+//! classic loop over cells (Hyyrö, "Bit-parallel LCS-length computation revisited", 2004). The walk back through the
+//! table needs only those bits: where the bytes differ and the row steps up at `j`, the length above equals the length
+//! here, and the walk goes up; otherwise it goes left. Redis chooses in the same way among subsequences of equal
 //! length.
 //!
-//! Compared with the table of 32-bit lengths this takes a thirty-second of the memory and about as little of the time.
+//! This takes 1/32 of the memory of a table of 32-bit lengths, and about 1/32 of the time.
 
 const WORD_BITS: usize = u64::BITS as usize;
 
-/// For each byte value in `a`, its places in `b`, one bit each.
+/// The positions in `b` of each byte value in `a`, one bit per position.
 struct Places {
-    /// Where the words of a byte value begin in `words`, in units of rows.
+    /// For each byte value, the row of `words` that contains its positions.
     rows: [Option<u32>; 256],
     words: Vec<u64>,
     words_per_row: usize,
@@ -58,7 +58,8 @@ fn advance(level: &mut [u64], places: &[u64]) {
     }
 }
 
-/// Returns the number of steps in a row; the bits beyond the end of `b` never match and stay ones.
+/// Returns the number of positions in a row of the table at which the length grows; the bits beyond the end of `b`
+/// never match and remain ones.
 fn steps(level: &[u64]) -> usize {
     level.iter().map(|word| word.count_zeros() as usize).sum()
 }
@@ -76,11 +77,11 @@ pub fn length(a: &[u8], b: &[u8]) -> usize {
 /// A run of bytes common to both strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Match {
-    /// Where it begins in the first string.
+    /// The offset in the first string.
     pub a: usize,
-    /// Where it begins in the second string.
+    /// The offset in the second string.
     pub b: usize,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub len: usize,
 }
 
@@ -109,7 +110,7 @@ impl<'a> CommonSubsequence<'a> {
         CommonSubsequence { a, b, levels, words_per_row, len }
     }
 
-    /// Returns its length in bytes.
+    /// Returns the length of the subsequence in bytes.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -145,7 +146,7 @@ impl<'a> CommonSubsequence<'a> {
         })
     }
 
-    /// Returns its bytes. O(|a| + |b|).
+    /// Returns the bytes of the subsequence. O(|a| + |b|).
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.len];
         let mut end = self.len;

@@ -16,19 +16,19 @@ use std::cmp::Ordering;
 
 use ember_protocol::number::parse_i64;
 
-/// Bits of the mantissa.
+/// The number of bits of the mantissa.
 const MANTISSA_BITS: u32 = 64;
 
-/// Numbers of 2^16384 and more are infinite.
+/// The exponent of two from which numbers are infinite: 2^16384 and more.
 const TOP_EXPONENT_MAX: i64 = 16384;
 
 /// The exponent of the smallest number; half of it rounds to zero.
 const LOW_EXPONENT_MIN: i64 = -16445;
 
-/// Texts of this many bytes or more are not numbers, as in Redis, which copies them to a buffer of this size.
+/// The length in bytes from which texts are not numbers, as in Redis, which copies them to a buffer of this size.
 const TEXT_BYTES_END: usize = 5 * 1024;
 
-/// The digits printed after the point, before trailing zeros are cut.
+/// The number of digits printed after the point, before trailing zeros are cut.
 const FRACTION_DIGITS: u32 = 17;
 
 /// A finite number: `mantissa * 2^exponent`. The mantissa's highest bit is set unless the number is zero.
@@ -112,8 +112,8 @@ impl LongDouble {
 }
 
 impl Finite {
-    /// Returns the number nearest to `(mantissa + rest) * 2^exponent`, or `None` if it is infinite. The rest, if there
-    /// is one, is above zero and below one; the mantissa must then have more than 64 bits.
+    /// Returns the number nearest to `(mantissa + rest) * 2^exponent`, or `None` if it is infinite. `has_rest`: whether
+    /// there is a rest, above zero and below one; the mantissa must then have more than 64 bits.
     fn rounded(negative: bool, mantissa: u128, has_rest: bool, exponent: i64) -> Option<Finite> {
         if mantissa == 0 {
             return Some(Finite { negative, mantissa: 0, exponent: 0 });
@@ -158,12 +158,13 @@ impl Finite {
         }
         let order = (self.exponent, self.mantissa).cmp(&(other.exponent, other.mantissa));
         let (large, small) = if order.is_lt() { (other, self) } else { (self, other) };
-        /// Space for a carry above the mantissa, and for the bits that decide the rounding below.
+        /// The number of bits below the mantissa, which decide the rounding; above it, two bits remain for a carry.
         const GUARD_BITS: u32 = 62;
         let distance = u32::try_from(large.exponent - small.exponent).unwrap_or(u32::MAX);
         let wide = u128::from(small.mantissa) << GUARD_BITS;
         let shifted = wide.checked_shr(distance).unwrap_or(0);
-        // Bits that are shifted out are recorded in the last one, far below the point where the sum is rounded.
+        // If bits that are shifted out are not zero, the last bit is set, which is far below the point where the sum is
+        // rounded.
         let lost = distance >= u128::BITS || shifted << distance != wide;
         let (large_wide, small_wide) = (u128::from(large.mantissa) << GUARD_BITS, shifted | u128::from(lost));
         let exponent = large.exponent - i64::from(GUARD_BITS);
@@ -210,7 +211,8 @@ impl Finite {
         };
         let whole = mantissa.checked_shr(fraction_bits).unwrap_or(0);
         let fraction = mantissa - whole.checked_shl(fraction_bits).unwrap_or(0);
-        // 64 bits times 57: the whole product is kept. At 2^-128 and below it is certainly less than a half.
+        // The product of 64 and 57 bits fits into 128 bits. With 128 fraction bits or more, the number is below 2^-64,
+        // and its digits are certainly less than a half.
         let scaled = fraction * u128::from(SCALE);
         let Some(digits) = scaled.checked_shr(fraction_bits) else { return (Whole::Small(whole), 0) };
         let rest = scaled - (digits << fraction_bits);
@@ -288,7 +290,7 @@ impl<'a> Scanned<'a> {
 
     /// Returns the number, if 128 bits suffice; the inner `None` means that it is infinite.
     fn decimal_in_words(&self, negative: bool) -> Option<Option<Finite>> {
-        /// The largest power of five in 64 bits.
+        /// The exponent of the largest power of five in 64 bits.
         const FIVES_MAX: u64 = 27;
         let digits = self.small(10)?;
         if digits == 0 {
@@ -307,9 +309,10 @@ impl<'a> Scanned<'a> {
         Some(Finite::rounded(negative, quotient, rest != 0, self.exponent - i64::from(up)))
     }
 
-    /// Returns the number, computed with integers as long as necessary.
+    /// Returns the number, computed with integers of any size.
     fn decimal_at_length(&self, negative: bool) -> Option<Finite> {
-        /// 10^4932 is just below 2^16384, and 10^-4951 below half the smallest number.
+        /// Numbers with a decimal exponent outside of this range are infinite or zero: 10^4932 is just below 2^16384,
+        /// and 10^-4951 below half the smallest number.
         const PLACES: std::ops::RangeInclusive<i64> = -4960..=4940;
         if self.significant == 0 {
             return Finite::rounded(negative, 0, false, 0);
@@ -331,7 +334,7 @@ impl<'a> Scanned<'a> {
     }
 }
 
-/// Returns the number after the exponent's letter, limited where every number is infinite or zero anyway.
+/// Returns the number after the exponent's letter, limited to a range beyond which every number is infinite or zero.
 fn parse_exponent(text: &[u8]) -> Option<i64> {
     const EXPONENT_MAX: i64 = 1_000_000;
     let (negative, digits) = match text {
@@ -459,7 +462,7 @@ impl Natural {
     }
 }
 
-/// Space for a sign, 39 digits, a point and 17 more digits.
+/// The size in bytes of a buffer for a sign, 39 digits, a point and 17 more digits.
 const SHORT_TEXT_BYTES: usize = 64;
 
 /// A number's text: on the stack if the part before the point is below 2^128.

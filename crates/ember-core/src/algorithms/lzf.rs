@@ -7,17 +7,17 @@
 //!
 //! The format is that of liblzf by M. Lehmann.
 
-/// Bytes that the shortest reference stands for.
+/// The number of bytes that the shortest reference represents.
 const MATCH_MIN: usize = 3;
-/// Bytes that the longest reference stands for.
+/// The number of bytes that the longest reference represents.
 const MATCH_MAX: usize = 264;
-/// The maximum distance of a reference.
+/// The maximum distance of a reference in bytes.
 const DISTANCE_MAX: usize = 1 << 13;
-/// The longest run of literals.
+/// The maximum number of literals in one run.
 const LITERALS_MAX: usize = 32;
 
-/// The table has as many places as there are bytes, within these bounds: clearing one for the longest strings would
-/// take longer than packing a short one.
+/// The table has about one place per byte of the input, within these bounds: clearing a table for the longest strings
+/// would take longer than packing a short string.
 const TABLE_BITS_MIN: u32 = 6;
 const TABLE_BITS_MAX: u32 = 13;
 
@@ -32,7 +32,7 @@ pub(crate) fn compress(data: &[u8], len_max: usize) -> Option<Vec<u8>> {
     if u32::try_from(data.len()).is_err() {
         return None;
     }
-    // The last position of each three bytes, plus one.
+    // `seen` contains the last position of each three bytes, plus one.
     let bits = (data.len().max(1).ilog2() + 1).clamp(TABLE_BITS_MIN, TABLE_BITS_MAX);
     let mut seen = vec![0u32; 1 << bits];
     let mut packed = Vec::new();
@@ -57,7 +57,7 @@ pub(crate) fn compress(data: &[u8], len_max: usize) -> Option<Vec<u8>> {
     (packed.len() <= len_max).then_some(packed)
 }
 
-/// Returns how many bytes from `from` and from `at` on are equal, up to the maximum of a reference.
+/// Returns the number of equal bytes from `from` and from `at` on, up to the maximum length of a reference.
 fn match_len(data: &[u8], from: usize, at: usize) -> usize {
     data[from..].iter().zip(&data[at..]).take(MATCH_MAX).take_while(|(one, other)| one == other).count()
 }
@@ -82,7 +82,7 @@ fn push_reference(packed: &mut Vec<u8>, distance: usize, len: usize) {
     packed.push(low);
 }
 
-/// Returns the `len` bytes that `packed` stands for; `None` if it stands for another number. Allocates at most
+/// Returns the `len` bytes that `packed` represents; `None` if it represents another number of bytes. Allocates at most
 /// [`MATCH_MAX`] bytes per packed byte.
 pub(crate) fn decompress(packed: &[u8], len: usize) -> Option<Vec<u8>> {
     let mut data = Vec::new();
@@ -130,14 +130,15 @@ fn unpack(packed: &[u8], len: usize, data: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Appends bytes up to `end` that repeat those from `from` on, which may include appended ones.
+/// Appends bytes up to `end` that repeat those from `from` on, which may include bytes appended here.
 fn repeat(data: &mut Vec<u8>, from: usize, end: usize) {
     if let [byte] = data[from..] {
         data.resize(end, byte);
         return;
     }
     while data.len() < end {
-        // The existing bytes are a whole number of periods, and so is what each round adds, except the last one.
+        // The existing bytes are a whole number of periods, and so are the bytes that each round adds, except the last
+        // round.
         let there = data.len() - from;
         data.extend_from_within(from..from + there.min(end - data.len()));
     }

@@ -61,7 +61,7 @@ pub use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue, ValueType};
 const HEADER_BYTES: usize = 8;
 const EXPIRY_BYTES: usize = 8;
 const WIDE_KEY_BYTES: usize = 4;
-/// An integer or a pointer.
+/// The size in bytes of a value that is an integer or a pointer.
 const WORD_BYTES: usize = 8;
 const LG_ENTRY_ALIGN: u32 = 3;
 const ENTRY_ALIGN: usize = 1 << LG_ENTRY_ALIGN;
@@ -71,11 +71,12 @@ const ADDRESS_MASK: u64 = (1 << ADDRESS_BITS) - 1;
 const FLAG_EXPIRES: u8 = 1;
 const FLAG_WIDE_KEY: u8 = 2;
 const FLAG_GENERATION: u8 = 4;
-/// The same value is also in a record: it can be demoted without a write. With a store: the store has this very key.
+/// A record contains the same value, so the value can be demoted without a write. With a store: the store contains the
+/// key with its current value and expiry.
 const FLAG_COPIED: u8 = 8;
 /// The value was cold, and has not been used since it was fetched.
 const FLAG_FETCHED: u8 = 16;
-/// The current checkpoint saves the key as it is now, so that the store has it when the checkpoint is complete.
+/// The current checkpoint saves the key as it is now, so that the store contains it when the checkpoint is complete.
 const FLAG_PENDING: u8 = 32;
 /// Like GENERATION, for checkpoints; meaningless in an entry that is COPIED.
 const FLAG_CUT: u8 = 64;
@@ -87,7 +88,7 @@ const KEY_LEN_WIDE: u8 = 255;
 const _: () = assert!(LARGE_VALUE_MIN_BYTES <= u16::MAX as usize + 1);
 const _: () = assert!(size_of::<Slot>() == 8);
 
-/// A slot moves between threads with all it owns.
+/// Asserts at compile time that a slot can move between threads with everything that it owns.
 const fn assert_shareable<T: Send + Sync>() {}
 const _: () = assert_shareable::<Aggregate>();
 
@@ -139,13 +140,14 @@ impl Shape {
         }
     }
 
-    /// Returns the shape that takes the least memory for a string of `len` bytes; of shapes that take the same, the one
-    /// that is read with one access less. Strings that are `embstr` stay in the entry.
+    /// Returns the shape that takes the least memory for a string of `len` bytes: inline if both shapes take the same,
+    /// because reading an inline string takes one access less. `embstr` strings are always inline.
     #[inline]
     fn of_string(key_len: usize, expires: bool, len: usize) -> Shape {
         let inline = Shape::new(key_len, expires, len);
         let unused = inline.allocation_bytes() - inline.used_bytes();
-        // The pointer takes its bytes in any case, and sizes differ by multiples of 8.
+        // A string stored apart needs 8 bytes for its pointer, and sizes differ by multiples of 8, so at least 16
+        // unused bytes are required for a gain.
         if unused < 2 * WORD_BYTES || len <= EMBSTR_MAX_BYTES {
             return inline;
         }
@@ -187,7 +189,7 @@ impl Shape {
         self.allocation_bytes() + self.apart_allocation_bytes()
     }
 
-    /// Returns whether a value of the shape `other` takes exactly the allocations of this one.
+    /// Returns whether a value of the shape `other` fits exactly into the allocations of this shape.
     #[inline]
     fn can_hold(self, other: Shape) -> bool {
         self.flags == other.flags
@@ -200,9 +202,9 @@ impl Shape {
     }
 }
 
-/// Returns the size of the allocation for an entry of `bytes`: their size class, or for two classes the next one.
-/// Consecutive entries of 88 bytes are in 2.25 cache lines on average, those of 120 in 2.75; those of 96 and 128 in
-/// two. Entries of 81 bytes keep their class: 15 more would be nearly a fifth.
+/// Returns the size of the allocation for an entry of `bytes` bytes: their size class, or the next one instead of the
+/// classes 88 and 120. Consecutive entries of 88 bytes occupy 2.25 cache lines on average, entries of 120 bytes 2.75,
+/// but entries of 96 or 128 bytes two. Entries of 81 bytes keep their class: 15 bytes more would be nearly a fifth.
 #[inline]
 const fn entry_class(bytes: usize) -> usize {
     match bytes {
@@ -234,14 +236,14 @@ pub struct EntryRef<'a> {
 /// The times at which an entry and its elements expire, as Unix times in ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dues {
-    /// The whole key.
+    /// The expiry of the whole key.
     pub key_ms: Option<i64>,
-    /// The next of the elements of its value.
+    /// The next expiry of an element of its value.
     pub elements_ms: Option<i64>,
 }
 
 impl Dues {
-    /// Nothing expires.
+    /// Neither the key nor an element expires.
     pub const NONE: Dues = Dues { key_ms: None, elements_ms: None };
 
     /// Returns the earlier time.
@@ -349,19 +351,21 @@ impl<'a> EntryRef<'a> {
         }
     }
 
-    /// Returns the generation. If it is the shard's, the current snapshot has saved the entry, or the entry is newer.
+    /// Returns the generation. If it equals the shard's, the current snapshot has saved the entry, or the entry is
+    /// newer than the snapshot.
     #[inline]
     pub fn generation(self) -> Generation {
         Generation(self.header(1) & FLAG_GENERATION != 0)
     }
 
-    /// Like [`EntryRef::generation`], for the current checkpoint. Entries that the store has may be of any generation.
+    /// Like [`EntryRef::generation`], for the current checkpoint. Entries that the store contains may have any
+    /// generation.
     #[inline]
     pub fn cut(self) -> Generation {
         Generation(self.header(1) & FLAG_CUT != 0)
     }
 
-    /// Returns whether the same value is also in a record.
+    /// Returns whether a record contains the same value.
     #[inline]
     pub fn is_copied(self) -> bool {
         self.header(1) & FLAG_COPIED != 0
@@ -373,7 +377,8 @@ impl<'a> EntryRef<'a> {
         self.header(1) & FLAG_FETCHED != 0
     }
 
-    /// Returns whether the store has this very key once the current checkpoint has succeeded.
+    /// Returns whether the store will contain the key with its current value and expiry once the current checkpoint has
+    /// succeeded.
     #[inline]
     pub fn is_pending(self) -> bool {
         self.header(1) & FLAG_PENDING != 0
@@ -387,7 +392,7 @@ impl<'a> EntryRef<'a> {
     /// Returns the string value.
     ///
     /// # Panics
-    /// If the value is an aggregate, or cold.
+    /// Panics if the value is an aggregate, or cold.
     pub fn string(self) -> StringValue<'a> {
         let shape = self.shape();
         // SAFETY: there are value_bytes initialized bytes at value_offset; for Int they are an i64, for Large the
@@ -419,8 +424,8 @@ impl<'a> EntryRef<'a> {
         if !matches!(self.encoding(), Encoding::Aggregate | Encoding::Shared) {
             return None;
         }
-        // SAFETY: these encodings' eight value bytes are the box that this entry owns, or its share of the value, in
-        // raw form: the value's address in either case. A shared value is never changed.
+        // SAFETY: these encodings' eight value bytes are the box that this entry owns, or its reference to the shared
+        // value, in raw form: the value's address in either case. A shared value is never changed.
         unsafe {
             let value = self.base.add(self.shape().value_offset());
             Some(&*value.cast::<*const Aggregate>().read_unaligned())
@@ -451,14 +456,14 @@ impl<'a> EntryRef<'a> {
         }
     }
 
-    /// Returns a cold value, to be stored in another entry, too.
+    /// Returns another reference to a cold value, for another entry.
     pub(crate) fn duplicate_external(self) -> Option<External> {
         let ExternalRef { location, facts } = self.external()?;
         Some(External { value_type: self.value_type(), facts, record: Record::new(location) })
     }
 
-    /// Returns a string, or a cold value, in a form that stores it elsewhere with the same encoding; a large string is
-    /// shared.
+    /// Returns a string or a cold value in a form in which another entry stores it with the same encoding; a large
+    /// string is shared.
     pub fn duplicate_string(self) -> NewValue<'a> {
         if let Some(external) = self.duplicate_external() {
             return NewValue::External(external);
@@ -514,8 +519,8 @@ impl EntryAddress {
     /// Returns the entry.
     ///
     /// # Safety
-    /// The address must be that of an entry that still exists and has not moved; for as long as `'a` this stays so, and
-    /// nothing changes the entry.
+    /// The address must be that of an entry that still exists and has not moved. During `'a` the entry must not be
+    /// removed, moved or changed.
     #[inline]
     pub unsafe fn entry<'a>(self) -> EntryRef<'a> {
         let base = ptr::with_exposed_provenance_mut(self.0 as usize);
@@ -607,7 +612,7 @@ impl Slot {
     /// Returns the entry.
     ///
     /// # Panics
-    /// If the slot is empty.
+    /// Panics if the slot is empty.
     #[inline]
     pub fn entry(&self) -> EntryRef<'_> {
         EntryRef { base: self.base(), owner: std::marker::PhantomData }
@@ -616,7 +621,7 @@ impl Slot {
     /// Changes the hash bits stored with the address, for a move to a table that places its entries by other bits.
     ///
     /// # Panics
-    /// If the slot is empty or the tag has more than [`TAG_BITS`] bits.
+    /// Panics if the slot is empty or the tag has more than [`TAG_BITS`] bits.
     #[inline]
     pub fn set_tag(&mut self, tag: u32) {
         assert!(!self.is_empty() && tag < 1 << TAG_BITS, "tags have {TAG_BITS} bits, empty slots have none");
@@ -659,18 +664,19 @@ impl Slot {
         unsafe { self.base().add(1).write(flags | if there { mask } else { 0 }) };
     }
 
-    /// Records that the same value is also in a record and has not been used yet, or that neither is true any more.
+    /// Sets or clears both flags of a fetched value: a record contains the same value, and the value has not been used
+    /// yet.
     pub fn set_copied(&mut self, is_copied: bool) {
         self.set_flags(FLAG_COPIED | FLAG_FETCHED, is_copied);
     }
 
-    /// Records whether the store has this very key.
+    /// Records whether the store contains the key with its current value and expiry.
     pub fn set_stored(&mut self, is_stored: bool) {
         self.set_flags(FLAG_COPIED, is_stored);
     }
 
-    /// Records that a checkpoint saves the key as it is now, or that the key has changed since, or the checkpoint has
-    /// ended.
+    /// Records whether the current checkpoint saves the key as it is now. That is false after the key has changed, and
+    /// after the checkpoint has ended.
     pub fn set_pending(&mut self, is_pending: bool) {
         self.set_flags(FLAG_PENDING, is_pending);
     }
@@ -685,7 +691,7 @@ impl Slot {
         self.set_flags(FLAG_FETCHED, false);
     }
 
-    /// Returns the same key with another value and expiry in a new entry; clock and generations are the same.
+    /// Returns a new entry with the same key, clock and generations, but another value and expiry.
     fn rebuilt(&self, value: NewValue<'_>, expire_at_ms: Option<i64>) -> Slot {
         let entry = self.entry();
         let mut slot = Slot::new(self.tag(), entry.key(), value, expire_at_ms, entry.clock());
@@ -695,7 +701,7 @@ impl Slot {
     }
 
     /// Replaces value and expiry: in place if the bytes stay in the same size class and no expiry is added or removed,
-    /// otherwise in a new entry. The key and the clock stay.
+    /// otherwise in a new entry. The key and the clock do not change.
     pub fn set(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>) {
         let old = self.entry().shape();
         let new = Shape::of_value(old.key_len, expire_at_ms.is_some(), &value);
@@ -706,15 +712,16 @@ impl Slot {
             if let Some(at) = expire_at_ms {
                 self.write_expiry(at);
             }
-            // SAFETY: same flags and key length, so `new` describes these allocations, whose sizes are unchanged; the
-            // old value holds no reference any more, or the one to the bytes apart that the new one takes over.
+            // SAFETY: flags and key length are the same, so `new` describes these allocations, whose sizes are
+            // unchanged; the old value holds no reference any more, or only the reference to the bytes apart, which the
+            // new value takes over.
             unsafe { self.write_value(new, value) };
         } else {
             *self = self.rebuilt(value, expire_at_ms);
         }
     }
 
-    /// Changes the expiry alone; the value is neither copied, unless its entry must grow or shrink, nor re-encoded.
+    /// Changes only the expiry. The value keeps its encoding, and is copied only if its entry must grow or shrink.
     pub fn set_expiry(&mut self, expire_at_ms: Option<i64>) {
         match (self.entry().expire_at_ms(), expire_at_ms) {
             (None, None) => {}

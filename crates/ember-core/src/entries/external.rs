@@ -1,12 +1,13 @@
-//! A cold value: the location of its record, and the facts for replies that need not read it.
+//! A cold value: the location of its record, and the facts for replies that do not need the record.
 //!
 //! ```text
 //! location   20 bits segment | 22 bits offset / 16 | 22 bits length / 16
 //! facts      12 bits size in memory | 4 bits name of the encoding
 //! ```
 //!
-//! Each reference to a record is a [`Record`], which counts the record's bytes as live in its segment: that of an
-//! entry, of a read in progress, or of a snapshot that has yet to copy it. A segment without live bytes can be removed.
+//! Each reference to a record is a [`Record`], which counts the record's bytes as live in its segment: the reference of
+//! an entry, of a read in progress, or of a snapshot that has yet to copy the record. A segment without live bytes can
+//! be removed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,7 +24,7 @@ pub const SEGMENTS_MAX: usize = 1 << SEGMENT_BITS;
 /// never used are never touched.
 static LIVE_BYTES: [AtomicU64; SEGMENTS_MAX] = [const { AtomicU64::new(0) }; SEGMENTS_MAX];
 
-/// The segment of records that are in no segment: those of a store, where the row of a value is found by its key.
+/// The segment number of records outside of segments: the rows of a store, where a value is found by its key.
 const IN_STORE: usize = SEGMENTS_MAX - 1;
 
 /// The location of a record; never 0.
@@ -31,7 +32,7 @@ const IN_STORE: usize = SEGMENTS_MAX - 1;
 pub struct Location(u64);
 
 impl Location {
-    /// Returns the location that `bits` stand for.
+    /// Returns the location that `bits` represent.
     pub fn from_bits(bits: u64) -> Location {
         Location(bits)
     }
@@ -44,7 +45,7 @@ impl Location {
     /// The location of every value that is a row of a store.
     pub const STORE: Location = Location((IN_STORE as u64) << (64 - SEGMENT_BITS));
 
-    /// Returns the number of its segment.
+    /// Returns the number of the record's segment.
     pub fn segment(self) -> usize {
         (self.0 >> (64 - SEGMENT_BITS)) as usize
     }
@@ -65,9 +66,9 @@ pub fn live_bytes(segment: usize) -> u64 {
 pub struct Record(Location);
 
 impl Record {
-    /// Creates a first reference to the record at `location`.
+    /// Creates a reference to the record at `location`.
     pub fn new(location: Location) -> Record {
-        // All values of a store would count in one place.
+        // All values of a store have this location, so one counter would count all of them.
         if location != Location::STORE {
             LIVE_BYTES[location.segment()].fetch_add(location.len_bytes(), Ordering::Relaxed);
         }
@@ -86,7 +87,7 @@ impl Record {
         bits
     }
 
-    /// Takes back a reference that [`Record::into_raw`] returned; must be called once for it.
+    /// Returns the reference that [`Record::into_raw`] converted to bits; must be called exactly once for it.
     pub(crate) fn from_raw(bits: u64) -> Record {
         Record(Location(bits))
     }
@@ -108,8 +109,8 @@ impl Drop for Record {
     }
 }
 
-/// All names in replies of `OBJECT ENCODING`, by the number that entries and stores contain: no name ever changes its
-/// place.
+/// All names in replies of `OBJECT ENCODING`, indexed by the numbers that entries and stores contain: the number of a
+/// name never changes.
 const ENCODINGS: [&str; 10] = [
     "raw",
     "embstr",
@@ -124,7 +125,7 @@ const ENCODINGS: [&str; 10] = [
 ];
 
 const ENCODING_BITS: u32 = 4;
-/// Sizes are multiples of these bytes.
+/// The unit of stored sizes in bytes.
 const SIZE_UNIT: usize = 8;
 const MANTISSA_BITS: u32 = 8;
 const EXPONENT_MAX: u32 = 15;
@@ -137,8 +138,8 @@ pub const MEMORY_BYTES_MAX: usize = SIZE_UNIT * (((2 << MANTISSA_BITS) - 1) << (
 pub struct Facts(u16);
 
 impl Facts {
-    /// Returns the facts of a value whose encoding has this name, and that takes this many bytes with its entry; `None`
-    /// if an entry cannot store one of the two.
+    /// Returns the facts of a value with an encoding of this name that takes `memory_bytes` bytes including its entry;
+    /// `None` if the facts cannot represent the name or the size.
     pub fn new(encoding_name: &str, memory_bytes: usize) -> Option<Facts> {
         let name = ENCODINGS.iter().position(|name| *name == encoding_name)?;
         let size = Facts::packed(memory_bytes)?;
@@ -153,7 +154,7 @@ impl Facts {
             units = units.div_ceil(2);
             exponent += 1;
         }
-        // Numbers with the leading bit store the exponent plus one, because those without store 0.
+        // Normal numbers (with the leading bit) store the exponent plus one, because subnormal ones store 0.
         let number = match units >> MANTISSA_BITS {
             0 => units,
             _ => (exponent + 1) << MANTISSA_BITS | units & ((1 << MANTISSA_BITS) - 1),
@@ -174,7 +175,7 @@ impl Facts {
         (self.0 & ((1 << ENCODING_BITS) - 1)) as u8
     }
 
-    /// Returns the facts of a value whose encoding's name has this number, as [`Facts::new`].
+    /// Returns the facts of a value with an encoding of this number; otherwise like [`Facts::new`].
     pub fn of_number(encoding: u8, memory_bytes: usize) -> Option<Facts> {
         Facts::new(ENCODINGS.get(usize::from(encoding))?, memory_bytes)
     }
@@ -199,20 +200,20 @@ impl Facts {
 /// A cold value to be stored in an entry.
 #[derive(Clone, Debug)]
 pub struct External {
-    /// Its type.
+    /// The type of the value.
     pub value_type: ValueType,
-    /// Its facts.
+    /// The facts that the entry stores.
     pub facts: Facts,
-    /// Its record.
+    /// The reference to the record, which the entry will own.
     pub record: Record,
 }
 
 /// A cold value in its entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExternalRef {
-    /// The location of its record, to which the entry has a reference.
+    /// The location of the record, to which the entry has a reference.
     pub location: Location,
-    /// Its facts.
+    /// The facts for replies that do not need the record.
     pub facts: Facts,
 }
 

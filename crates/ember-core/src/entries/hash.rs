@@ -1,4 +1,4 @@
-//! The hash of a key, and which of its bits select the shard and the place in a table.
+//! The hash of a key, and the bits of it that select the shard and the position in a table.
 
 use std::fmt;
 use std::hash::Hasher;
@@ -6,11 +6,11 @@ use std::hash::Hasher;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 use siphasher::sip::SipHasher13;
 
-/// The number of hash bits that select a shard. The model checker explores every lock, so it uses few.
+/// The number of hash bits that select a shard: few for the model checker, which explores every lock.
 pub const SHARD_BITS: u32 = if cfg!(shuttle) { 2 } else { 10 };
 
-/// The number of hash bits that determine the place in a table; a slot stores them with an address, of which it needs
-/// 47 bits on x86-64 and 48 elsewhere, without the three low ones.
+/// The number of hash bits that determine the position in a table. A slot stores them with an address, which takes 44
+/// bits on x86-64 and 45 elsewhere: 47 or 48 bits without the three low ones.
 pub const TAG_BITS: u32 = if cfg!(target_arch = "x86_64") { 20 } else { 19 };
 
 /// The function that hashes keys.
@@ -24,21 +24,21 @@ pub enum HashFunction {
 }
 
 impl HashFunction {
-    /// All functions.
+    /// All hash functions.
     pub const ALL: &[HashFunction] = &[HashFunction::Rapidhash, HashFunction::Siphash];
 
-    /// Their names in the configuration, in the order of [`HashFunction::ALL`].
+    /// The names of the functions in the configuration, in the order of [`HashFunction::ALL`].
     pub const NAMES: &[&str] = &["rapidhash", "siphash"];
 }
 
-/// Shows the name in the configuration.
+/// Formats the function as its name in the configuration.
 impl fmt::Display for HashFunction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(Self::NAMES[*self as usize])
     }
 }
 
-/// A seeded hash function. Two hashers differ, so places in a table cannot be guessed from outside.
+/// A seeded hash function. Two hashers compute different hashes, so clients cannot predict positions in a table.
 #[derive(Clone)]
 pub struct KeyHasher {
     secrets: RapidSecrets,
@@ -49,7 +49,7 @@ impl KeyHasher {
     /// Returns a hasher with secrets from the system's random source.
     ///
     /// # Errors
-    /// If the system provides no random bytes.
+    /// Returns an error if the system provides no random bytes.
     pub fn random(function: HashFunction) -> Result<KeyHasher, getrandom::Error> {
         Ok(KeyHasher::seeded(function, getrandom::u64()?, getrandom::u64()?))
     }
@@ -77,7 +77,7 @@ fn sip_hash((k0, k1): (u64, u64), key: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// A key's hash: the top bits select the shard, the next [`TAG_BITS`] the place in its table.
+/// A key's hash: the top bits select the shard, the next [`TAG_BITS`] the position in its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyHash(u64);
 

@@ -1,4 +1,4 @@
-//! The hash table of one database in one shard: groups of eight slots, kept in the order of their hash tags.
+//! The hash table of one database in one shard: groups of eight slots, in the order of their hash tags.
 //!
 //! A group is one cache line. An entry's *home* is the group of its tag when the tag range is divided evenly among the
 //! groups, `home = tag * groups / 2^TAG_BITS`; it is stored there or, when that group is full, in the next group with a
@@ -16,7 +16,8 @@
 //!
 //! Homes ascend with tags, so the tag is a position with the same meaning in a table of any size: a scan that has
 //! returned every entry with a tag below `t` stays correct when the table is resized in between. All entries of one tag
-//! have one home, so a step always ends between two tags: no key is returned twice, and none that stays is missed.
+//! have one home, so a step always ends between two tags: no key is returned twice, and no key that exists during the
+//! whole scan is missed.
 //!
 //! # Size
 //!
@@ -29,21 +30,21 @@ use crate::algorithms::random::Random;
 use crate::memory::moving::Mover;
 use crate::memory::prefetch;
 
-/// Slots that share a cache line and are searched together.
+/// The number of slots in a group, which share a cache line and are searched together.
 pub const SLOTS_PER_GROUP: usize = 8;
 
-/// How many entries ahead of the visited one a sample prefetches.
+/// The number of entries that a sample prefetches ahead of the visited one.
 const SAMPLED_AHEAD: usize = 32;
 
 /// The share of slots in use, in percent, above which the table grows. Beyond it probe sequences lengthen quickly (at
 /// 90 % a successful search reads 1.2 groups).
 const LOAD_MAX_PERCENT: usize = 90;
 
-/// The share of slots in use, in percent, below which a removal shrinks the table. Well under the share after a growth
-/// (72 %), so that a table at the limit does not oscillate.
+/// The share of slots in use, in percent, below which a removal shrinks the table. This is far below the share after a
+/// growth (72 %), so that a table at the limit does not oscillate.
 const LOAD_MIN_PERCENT: usize = 45;
 
-/// How many groups ahead of the visited one a scan prefetches entries, so that memory responds in time.
+/// The number of groups by which a scan prefetches entries ahead of the visited group, to hide the latency of memory.
 const FETCHED_AHEAD: usize = 2;
 
 #[derive(Default)]
@@ -58,8 +59,8 @@ impl Group {
         !self.0[SLOTS_PER_GROUP - 1].is_empty()
     }
 
-    /// Returns a bit for each slot in use that has this tag. Without branches, because the matching slot cannot be
-    /// predicted.
+    /// Returns a bit for each slot in use that has this tag. The computation has no branches, because the matching slot
+    /// cannot be predicted.
     #[inline]
     fn matches(&self, tag: u32) -> u32 {
         let mut mask = 0;
@@ -73,7 +74,7 @@ impl Group {
         self.0.iter().enumerate().take_while(|(_, slot)| !slot.is_empty())
     }
 
-    /// Removes a slot and keeps the others at the front.
+    /// Removes a slot; the last slot in use takes its index, so that the slots in use stay at the front.
     fn take(&mut self, index: usize) -> Slot {
         let last = (index..SLOTS_PER_GROUP).take_while(|&i| !self.0[i].is_empty()).last().unwrap_or(index);
         self.0.swap(index, last);
@@ -104,7 +105,7 @@ fn group_count_class(wanted: usize) -> usize {
     wanted.next_multiple_of(step)
 }
 
-/// Returns where in a table of `groups` groups the search for `tag` begins, in bytes.
+/// Returns the offset in bytes at which the search for `tag` begins in a table of `groups` groups.
 #[inline]
 pub fn group_offset_bytes(tag: u32, groups: usize) -> usize {
     home_of(tag, groups) * size_of::<Group>()
@@ -123,14 +124,14 @@ impl Table {
     /// An empty table; it owns no memory.
     pub const EMPTY: Table = Table { groups: Vec::new(), len: 0 };
 
-    /// Returns an empty table that takes `entries` entries before it grows.
+    /// Returns an empty table that can hold `entries` entries before it grows.
     pub fn with_capacity_for(entries: usize) -> Table {
         let mut table = Table::EMPTY;
         table.reserve_for(entries);
         table
     }
 
-    /// Grows the table so that it takes `entries` entries in total before it grows again.
+    /// Grows the table so that it can hold `entries` entries in total before it grows again.
     pub fn reserve_for(&mut self, entries: usize) {
         let groups = groups_for(entries);
         if groups > self.groups.len() {
@@ -173,7 +174,7 @@ impl Table {
         if group + 1 == self.groups.len() { 0 } else { group + 1 }
     }
 
-    /// Returns how many groups after its home the slot in `group` is.
+    /// Returns the distance in groups from the home of a slot's entry to `group`, which contains the slot.
     fn displacement(&self, group: usize, slot: &Slot) -> usize {
         let home = self.home(slot.tag());
         if group >= home { group - home } else { group + self.groups.len() - home }
@@ -233,7 +234,8 @@ impl Table {
         &self.groups[at.group as usize].0[at.slot as usize]
     }
 
-    /// Returns the entry at a position that may be outdated, whatever entry it is now; `None` if there is none.
+    /// Returns the entry that is now at a position, which may be outdated: possibly not the entry that was found there.
+    /// `None` if there is no entry.
     pub fn entry_once_at(&self, at: Position) -> Option<EntryRef<'_>> {
         let slot = &self.groups.get(at.group as usize)?.0[at.slot as usize];
         (!slot.is_empty()).then(|| slot.entry())
@@ -245,7 +247,7 @@ impl Table {
         &mut self.groups[at.group as usize].0[at.slot as usize]
     }
 
-    /// Adds an entry whose key is not in the table. Amortized O(1); a growth moves one word per entry.
+    /// Adds an entry whose key is not in the table. Amortized O(1); growing moves one word per entry.
     pub fn insert_new(&mut self, slot: Slot) -> Position {
         if (self.len + 1) * 100 > self.capacity() * LOAD_MAX_PERCENT {
             self.resize(groups_for(self.len + 1).max(group_count_class(self.groups.len() + 1)));
@@ -352,7 +354,7 @@ impl Table {
             return None;
         }
         let home = self.home(from);
-        // The next calls will read these.
+        // The next calls read these entries.
         if let Some(ahead) = self.groups.get(home + FETCHED_AHEAD) {
             ahead.0.iter().for_each(|slot| prefetch(slot.address()));
         }
@@ -420,14 +422,14 @@ impl Table {
         }
     }
 
-    /// Calls `visit` for up to `count` adjacent entries, from the group on that `random` selects.
+    /// Calls `visit` for up to `count` adjacent entries, beginning with the group that `random` selects.
     pub fn sample(&self, random: u32, count: usize, mut visit: impl FnMut(Position, EntryRef<'_>)) {
         if self.len == 0 {
             return;
         }
         let mut left = count.min(self.len);
         let mut group = (random as usize * self.groups.len()) >> 32;
-        // Entries are scattered in memory: the next ones are prefetched meanwhile.
+        // Entries are scattered in memory, so the next ones are prefetched while an entry is visited.
         let (mut ahead, mut not_fetched) = (group, left);
         for _ in 0..self.groups.len() {
             while not_fetched > 0 && not_fetched + SAMPLED_AHEAD > left {
@@ -486,7 +488,7 @@ impl Table {
     /// Checks the invariants in the module's text. O(slots); for tests.
     ///
     /// # Panics
-    /// If one does not hold.
+    /// Panics if an invariant does not hold.
     pub fn check_invariants(&self) {
         let mut seen = 0;
         for (index, group) in self.groups.iter().enumerate() {

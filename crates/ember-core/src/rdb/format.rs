@@ -14,28 +14,28 @@ const STRING_INT16: u8 = 0xC1;
 const STRING_INT32: u8 = 0xC2;
 const STRING_LZF: u8 = 0xC3;
 
-/// Longer strings cannot be the digits of a 32-bit integer.
+/// The maximum length in bytes of the digits of a 32-bit integer: longer strings are not tested for being one.
 const INTEGER_DIGITS_MAX: usize = 11;
 
-/// Shorter strings are not packed, as in Redis.
+/// The minimum length in bytes of strings that are packed, as in Redis.
 const PACKED_MIN_BYTES: usize = 21;
 
 /// The minimum number of bytes that packing must save.
 const SAVING_MIN_BYTES: usize = 4;
 
-/// The maximum capacity reserved before any of a string's bytes has arrived.
+/// The maximum capacity in bytes reserved before any byte of a string has arrived.
 const RESERVE_MAX_BYTES: u64 = 64 * 1024;
 
 /// The reason why bytes are not a value.
 #[derive(Debug)]
 pub enum LoadError {
-    /// They could not be read, or are too few.
+    /// The bytes could not be read, or end too early.
     Io(io::Error),
-    /// They are inconsistent; the text says how.
+    /// The bytes are inconsistent; the text states how.
     Corrupt(&'static str),
-    /// They are of an unknown kind.
+    /// The value is of this unknown kind.
     UnknownKind(u8),
-    /// They are a value without elements, which no key can have. Servers with old bugs have saved some.
+    /// The value has no elements, which no key may have. Servers with old bugs have saved such values.
     Empty,
 }
 
@@ -71,7 +71,8 @@ impl<W: Write> Writer<W> {
         Writer { sink, packed_max_bytes: usize::MAX }
     }
 
-    /// Disables packing of strings longer than this, so that they are not copied; 0 disables it for all strings.
+    /// Disables packing of strings longer than `packed_max_bytes`, so that they are not copied; 0 disables packing of
+    /// all strings.
     pub fn with_packed_max_bytes(self, packed_max_bytes: usize) -> Writer<W> {
         Writer { packed_max_bytes, ..self }
     }
@@ -172,17 +173,17 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// A length, or the form of a string that has none.
+/// The decoded beginning of a string or count: a length, or the code of a form that has no length.
 enum Length {
     Plain(u64),
     Special(u8),
 }
 
-/// The form of a string; the bytes follow the first two forms.
+/// The form of a string. The string's bytes follow in the source, except for an integer.
 pub(super) enum StringForm {
-    /// A number of bytes.
+    /// Unpacked bytes: their number.
     Plain(u64),
-    /// Packed by LZF.
+    /// Bytes packed by LZF: their numbers, packed and unpacked.
     Packed { packed_len: u64, len: u64 },
     /// The integer whose text the string is.
     Integer(i32),
@@ -208,7 +209,7 @@ impl<R: BufRead> Reader<R> {
     /// Reads `N` bytes.
     ///
     /// # Errors
-    /// If there are fewer bytes.
+    /// Returns an error if the source contains fewer bytes.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], LoadError> {
         let mut bytes = [0; N];
         self.source.read_exact(&mut bytes)?;
@@ -218,7 +219,7 @@ impl<R: BufRead> Reader<R> {
     /// Reads one byte.
     ///
     /// # Errors
-    /// If there is none.
+    /// Returns an error if the source contains no more bytes.
     pub fn byte(&mut self) -> Result<u8, LoadError> {
         self.array::<1>().map(|[byte]| byte)
     }
@@ -282,7 +283,7 @@ impl<R: BufRead> Reader<R> {
     /// Reads a length or count.
     ///
     /// # Errors
-    /// If there is none.
+    /// Returns an error if the source does not contain a length.
     pub fn length(&mut self) -> Result<u64, LoadError> {
         match self.any_length()? {
             Length::Plain(length) => Ok(length),
@@ -293,7 +294,7 @@ impl<R: BufRead> Reader<R> {
     /// Reads a string.
     ///
     /// # Errors
-    /// If there is none.
+    /// Returns an error if the source does not contain a string.
     pub fn string(&mut self) -> Result<Vec<u8>, LoadError> {
         let mut string = Vec::new();
         self.string_into(&mut string)?;
@@ -303,7 +304,7 @@ impl<R: BufRead> Reader<R> {
     /// Reads a string into `string`, replacing its contents.
     ///
     /// # Errors
-    /// If there is none.
+    /// Returns an error if the source does not contain a string.
     pub(super) fn string_into(&mut self, string: &mut Vec<u8>) -> Result<(), LoadError> {
         string.clear();
         match self.string_form()? {
@@ -320,7 +321,7 @@ impl<R: BufRead> Reader<R> {
         Ok(())
     }
 
-    /// Reads the part before the bytes of a string.
+    /// Reads the part that precedes the bytes of a string.
     pub(super) fn string_form(&mut self) -> Result<StringForm, LoadError> {
         let number = match self.any_length()? {
             Length::Plain(len) => return Ok(StringForm::Plain(len)),
@@ -339,15 +340,15 @@ impl<R: BufRead> Reader<R> {
     /// Reads a binary double.
     ///
     /// # Errors
-    /// If there is none.
+    /// Returns an error if the source contains fewer than 8 bytes.
     pub fn double(&mut self) -> Result<f64, LoadError> {
         Ok(f64::from_le_bytes(self.array()?))
     }
 
-    /// Reads a double as text with a length of one byte.
+    /// Reads a double that is stored as text after a length of one byte.
     ///
     /// # Errors
-    /// If there is none.
+    /// Returns an error if the source does not contain such a double.
     pub fn text_double(&mut self) -> Result<f64, LoadError> {
         match self.byte()? {
             255 => Ok(f64::NEG_INFINITY),
@@ -363,7 +364,7 @@ impl<R: BufRead> Reader<R> {
     /// Reads a time, Unix time in ms.
     ///
     /// # Errors
-    /// If there is none.
+    /// Returns an error if the source contains fewer than 8 bytes.
     pub fn time_ms(&mut self) -> Result<i64, LoadError> {
         Ok(i64::from_le_bytes(self.array()?))
     }
@@ -394,7 +395,7 @@ mod tests {
             let bytes = written(|writer| writer.length(length));
             assert_eq!(bytes, expected);
             assert_eq!(Reader::new(expected).length().unwrap(), length);
-            // For every size of the buffer.
+            // The string is read with every size of the reader's buffer.
             for capacity in 1..=expected.len() {
                 let buffered = io::BufReader::with_capacity(capacity, expected);
                 assert_eq!(Reader::new(buffered).length().unwrap(), length);

@@ -1,4 +1,4 @@
-//! Keys as they are written to files: facts about the key, its name and its value.
+//! Keys in files: the facts about each key, its name and its value.
 
 use std::io::{self, Write};
 
@@ -13,26 +13,26 @@ use crate::entries::external::Facts;
 use crate::rebuild::write_commands;
 use crate::types::limits::EncodingLimits;
 
-/// Precedes the seconds since the last use.
+/// The byte before the seconds since a key's last use.
 pub const IDLE: u8 = 248;
-/// Precedes the counter of uses.
+/// The byte before a key's counter of uses.
 pub const FREQUENCY: u8 = 249;
-/// Precedes a time of expiry.
+/// The byte before a key's expiry.
 pub const EXPIRY_MS: u8 = 252;
 
-/// Longer strings are not packed, because packing needs a copy as long as its result.
+/// The maximum length in bytes of strings that are packed in files, because packing needs a copy as long as its result.
 pub const PACKED_MAX_BYTES: usize = 4 * 1024 * 1024;
 
 /// The facts in a file about a key, without its name and value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyFacts {
-    /// The number of its database.
+    /// The number of the key's database.
     pub database: usize,
-    /// Its expiry: Unix time in ms.
+    /// The key's expiry, Unix time in ms.
     pub expire_at_ms: Option<i64>,
-    /// Seconds since its last use.
+    /// Seconds since the key's last use.
     pub idle_s: Option<u64>,
-    /// Its logarithmic counter of accesses, as in the LFU policies.
+    /// The key's logarithmic counter of accesses, as in the LFU policies.
     pub frequency: Option<u8>,
     /// The facts in its entry while the value is cold, for [`KeyForm::Rows`]; `None` for a value that must be resident.
     pub cold_facts: Option<Facts>,
@@ -42,7 +42,7 @@ pub struct KeyFacts {
 /// value. O(the bytes of its value).
 ///
 /// # Errors
-/// Those of the sink.
+/// Returns the errors of the sink.
 pub fn write_key<W: Write>(
     writer: &mut Writer<W>,
     facts: &KeyFacts,
@@ -80,10 +80,10 @@ pub enum KeyForm {
     Rdb {
         /// The version of the format that readers must understand.
         version: u16,
-        /// Whether strings that LZF shortens are packed.
+        /// Whether strings are packed if LZF shortens them.
         is_packed: bool,
     },
-    /// The commands that create them.
+    /// The commands that create the keys.
     Commands,
     /// Rows of a store ([`super::rows()`]).
     Rows,
@@ -133,7 +133,8 @@ impl Encoded {
         Encoded { writer, form, needed: form.version(), features: Features::NONE, keys: 0 }
     }
 
-    /// Adds a key; its database is that of the writer, not that of `facts`. O(the bytes of its value).
+    /// Adds a key. `facts.database` is not written: the writer of the file selects the database. O(the bytes of its
+    /// value).
     pub fn push<'v>(&mut self, facts: &KeyFacts, name: &[u8], value: impl Into<ValueRef<'v>>) {
         const TAKES_ALL: &str = "a vector takes all bytes";
         let value = value.into();
@@ -152,10 +153,10 @@ impl Encoded {
         self.keys += 1;
     }
 
-    /// Adds a key whose value is already encoded, as one of this kind. O(the bytes of its value).
+    /// Adds a key whose value is already encoded as `kind`. O(the bytes of its value).
     ///
     /// # Errors
-    /// If the value must be decoded for this form, and is invalid.
+    /// Returns an error if the value must be decoded for this form and is invalid.
     pub fn push_encoded(
         &mut self,
         facts: &KeyFacts,
@@ -210,17 +211,17 @@ impl Encoded {
         }
     }
 
-    /// Returns the version of the format that has the kinds of all values, if they are in RDB.
+    /// Returns the lowest version of RDB that supports the kinds of all values; meaningful only in RDB form.
     pub fn version_needed(&self) -> u16 {
         self.needed
     }
 
-    /// Returns the features of the values that only some readers support, if they are in RDB.
+    /// Returns the features of the values that only some readers support; meaningful only in RDB form.
     pub fn features(&self) -> Features {
         self.features
     }
 
-    /// Removes all keys; the capacity stays.
+    /// Removes all keys without releasing capacity.
     pub fn clear(&mut self) {
         self.writer.sink_mut().clear();
         (self.needed, self.features, self.keys) = (self.form.version(), Features::NONE, 0);

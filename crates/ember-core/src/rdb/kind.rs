@@ -17,7 +17,7 @@ pub const fn is_version_of_valkey(version: u16) -> bool {
 /// The version that every Redis since 2.6 reads.
 const VERSION_MIN: u16 = 6;
 
-/// The form of the bytes after it.
+/// The kind of a value, which determines the form of the bytes that follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -33,7 +33,7 @@ pub enum Kind {
     Hash = 4,
     /// Members of a sorted set with their scores as binary doubles.
     SortedSet = 5,
-    /// A value of a module, whose number comes first: a vector set, or a value that cannot be stored.
+    /// A value of a module, which begins with the module's number: a vector set, or a value that ember cannot store.
     Module = 7,
     /// A hash as a zipmap.
     HashZipmap = 9,
@@ -61,12 +61,13 @@ pub enum Kind {
     SetListpack = 20,
     /// A stream with the times at which consumers were active.
     Stream3 = 21,
-    /// Fields of a hash: name, value, expiry or -1. In files of Valkey; in those of Redis the number has another
-    /// meaning.
+    /// Fields of a hash: name, value, expiry or -1. Only in files of Valkey: in files of Redis this number means
+    /// another kind.
     HashOfValkey = 22,
-    /// Fields of a hash: expiry minus the first one plus 1, or 0; name, value. The first expiry precedes them.
+    /// Fields of a hash, after their earliest expiry. Each: expiry minus the earliest plus 1, or 0 for none; name,
+    /// value.
     HashExpiring = 24,
-    /// A hash as a listpack of triplets: name, value, expiry or 0. The first expiry precedes it.
+    /// A hash as a listpack of triplets: name, value, expiry or 0. The earliest expiry precedes the listpack.
     HashTriplets = 25,
 }
 
@@ -102,7 +103,7 @@ impl Kind {
         Kind::ALL.into_iter().find(|&kind| kind as u8 == byte)
     }
 
-    /// Like [`Kind::from_byte`], in a file of Valkey. Kinds of newer files of Redis only are not included.
+    /// Like [`Kind::from_byte`], for a file of Valkey: kinds that only newer files of Redis contain are unknown there.
     pub fn from_valkey_byte(byte: u8) -> Option<Kind> {
         match byte {
             22 => Some(Kind::HashOfValkey),
@@ -116,7 +117,7 @@ impl Kind {
         if is_version_of_valkey(version) { Kind::from_valkey_byte(byte) } else { Kind::from_byte(byte) }
     }
 
-    /// Returns the type of its values.
+    /// Returns the type of values of this kind.
     pub fn value_type(self) -> ValueType {
         match self {
             Kind::String => ValueType::String,
@@ -137,7 +138,8 @@ impl Kind {
         }
     }
 
-    /// Returns whether readers of a version accept values of this kind as they are; if not, another kind is equivalent.
+    /// Returns whether readers of a version accept values of this kind; if not, the value must be written as an
+    /// equivalent kind.
     pub(super) fn is_written_for(self, version: u16) -> bool {
         match self {
             Kind::SetListpack | Kind::Stream3 => self.version() <= version,
@@ -146,7 +148,7 @@ impl Kind {
         }
     }
 
-    /// Returns the first version of the format that has this kind; at least the one that all servers read.
+    /// Returns the first version of the format with this kind, but at least the version that all servers read.
     pub fn version(self) -> u16 {
         match self {
             Kind::ListZiplists => 7,

@@ -1,7 +1,8 @@
-//! The text of a library of functions, for servers that have the API of scripts only under Redis's name.
+//! The text of a library of functions, for servers that know the API of scripts only under Redis's name.
 //!
-//! Valkey's scripts may say `server.call` for `redis.call`, and ember accepts both. Redis considers a file with such a
-//! library damaged and does not start. So the text is written with a declaration of the name, and is read without it.
+//! Scripts for Valkey may contain `server.call` instead of `redis.call`, and ember accepts both. Redis considers a file
+//! with such a library damaged and does not start. So a declaration of `server` is added to the text when it is
+//! written, and is removed when it is read.
 //!
 //! ```text
 //! #!lua name=lib LF [`DECLARATION`] text of the library
@@ -14,7 +15,7 @@
 
 use std::borrow::Cow;
 
-/// Declares Valkey's name where only Redis's is known.
+/// Declares `server`, Valkey's name of the API, where only `redis` is known.
 const DECLARATION: &str = concat!(
     "local server = {",
     "call = function(...) return redis.call(...) end, ",
@@ -38,7 +39,7 @@ const DECLARATION: &str = concat!(
 /// Valkey's name of the API.
 const NAME: &[u8] = b"server";
 
-/// Returns the text for readers that only know `redis`: with the declaration if the library uses the other name. O(its
+/// Returns the text for readers that only know `redis`: with the declaration if the library uses `server`. O(its
 /// bytes).
 pub fn library_for_redis(text: &[u8]) -> Cow<'_, [u8]> {
     let plain = plain_library(text);
@@ -64,7 +65,7 @@ fn body_at(text: &[u8]) -> Option<usize> {
     text.iter().position(|&byte| byte == b'\n').map(|end| end + 1)
 }
 
-/// Returns whether a Lua source contains the name as a separate word, outside of comments and strings. A word after a
+/// Returns whether a Lua source contains `server` as a separate word, outside of comments and strings. A word after a
 /// dot is a member of something else.
 fn mentions_name(source: &[u8]) -> bool {
     let mut rest = source;
@@ -79,7 +80,7 @@ fn mentions_name(source: &[u8]) -> bool {
             }
             (rest, is_member) = (&rest[end..], false);
         } else {
-            // `..` concatenates strings: what follows is not a member.
+            // `..` concatenates strings: the word after it is not a member.
             is_member = match first {
                 b'.' => !is_member,
                 _ => is_member && first.is_ascii_whitespace(),
@@ -94,7 +95,7 @@ fn is_word_byte(byte: u8) -> bool {
     byte == b'_' || byte.is_ascii_alphanumeric()
 }
 
-/// Returns what follows the comment or string with which `source` begins; `None` if it begins with neither.
+/// Returns the bytes after the comment or string with which `source` begins; `None` if it begins with neither.
 fn skip_comment_or_string(source: &[u8]) -> Option<&[u8]> {
     if let Some(comment) = source.strip_prefix(b"--") {
         return Some(skip_long_bracket(comment).unwrap_or_else(|| {
@@ -117,12 +118,12 @@ fn skip_comment_or_string(source: &[u8]) -> Option<&[u8]> {
     Some(&[])
 }
 
-/// Returns what follows `[[…]]` or `[==[…]==]`, if `source` begins with it.
+/// Returns the bytes after `[[…]]` or `[==[…]==]`, if `source` begins with such a bracket.
 fn skip_long_bracket(source: &[u8]) -> Option<&[u8]> {
     let level = source.strip_prefix(b"[")?.iter().take_while(|&&byte| byte == b'=').count();
     let inside = source[1 + level..].strip_prefix(b"[")?;
     let close = [&b"]"[..], &vec![b'='; level], b"]"].concat();
-    // Equal bytes from one `]` to the next are compared once, so this is linear.
+    // A comparison that begins at one `]` compares nothing beyond the next `]`, so the search is linear.
     let found = inside.windows(close.len()).position(|bytes| bytes == close);
     let end = found.map_or(inside.len(), |end| end + close.len());
     Some(&inside[end..])

@@ -10,8 +10,8 @@
 //! payload   value | version, 2 bytes | CRC-64 of all before it, 8 bytes               little-endian
 //! ```
 //!
-//! [`Writer`] and [`Reader`] handle the parts, on anything that bytes can be written to and read from; [`write_value`]
-//! and [`read_value`] one value; [`write_key`] and [`Encoded`] keys as in files; [`dump`] and [`restore`] a payload.
+//! [`Writer`] and [`Reader`] write parts to any sink of bytes and read them from any source; [`write_value`] and
+//! [`read_value`] handle one value, [`write_key`] and [`Encoded`] keys as in files, [`dump`] and [`restore`] a payload.
 //!
 //! Input may be hostile. Everything is checked before it becomes a value, no allocation is larger than a fixed factor
 //! of the bytes that have arrived, and no input causes a panic.

@@ -11,7 +11,7 @@ use super::write::{kind_for, kind_of, kind_without_expiries, write_value_as};
 use crate::entries::entry::{EntryRef, ValueRef};
 use crate::types::limits::EncodingLimits;
 
-/// Version and checksum.
+/// The size of version and checksum in bytes.
 const FOOTER_BYTES: usize = 10;
 const CHECKSUM_BYTES: usize = 8;
 
@@ -23,26 +23,26 @@ fn checksum(bytes: &[u8]) -> u64 {
 /// The reason why a payload is not a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestoreError {
-    /// Its checksum is wrong or its version is unknown.
+    /// The checksum is wrong, or the version is unknown.
     Footer,
-    /// It is damaged or inconsistent.
+    /// The value is damaged or inconsistent.
     Format,
 }
 
 /// The version of the payloads of Redis 7.0, which replicas may run.
 const KNOWN_TO_REPLICAS: u16 = 10;
 
-/// Returns the value of an entry as a payload for readers of `version` of the format, 10 or newer; the payload itself
-/// has the lowest version that has its form. O(its bytes).
+/// Returns the value of an entry as a payload for readers of `version` of the format, 10 or newer; the payload states
+/// the lowest version that supports its form. O(its bytes).
 pub fn dump(entry: EntryRef<'_>, version: u16) -> Vec<u8> {
     let value: ValueRef<'_> = entry.into();
     payload(value, kind_for(value, version))
 }
 
-/// Returns the same payload for a value already encoded as this kind.
+/// Like [`dump`], for a value already encoded as `kind`.
 ///
 /// # Errors
-/// If the value must be decoded for these readers, and is invalid.
+/// Returns an error if the value must be decoded for these readers and is invalid.
 pub fn dump_encoded(kind: Kind, value: &[u8], version: u16) -> Result<Vec<u8>, LoadError> {
     if kind.is_written_for(version) {
         return Ok(sealed(kind, |writer| writer.raw(value)));
@@ -51,7 +51,7 @@ pub fn dump_encoded(kind: Kind, value: &[u8], version: u16) -> Result<Vec<u8>, L
     Ok(dump_read(&value, version))
 }
 
-/// Returns the same payload for a decoded value.
+/// Like [`dump`], for a decoded value.
 pub fn dump_read(value: &Value, version: u16) -> Vec<u8> {
     payload(value.as_value(), kind_for(value.as_value(), version))
 }
@@ -77,7 +77,7 @@ fn payload(value: ValueRef<'_>, kind: Kind) -> Vec<u8> {
     sealed(kind, |writer| write_value_as(writer, value, kind))
 }
 
-/// Returns a payload of the lowest version that has `kind`; `write` writes the value.
+/// Returns a payload of the lowest version that supports `kind`; `write` writes the value.
 fn sealed(kind: Kind, write: impl FnOnce(&mut Writer<Vec<u8>>) -> io::Result<()>) -> Vec<u8> {
     const NEVER_FAILS: &str = "a vector takes all bytes";
     let mut writer = Writer::new(Vec::new());
@@ -93,9 +93,9 @@ fn sealed(kind: Kind, write: impl FnOnce(&mut Writer<Vec<u8>>) -> io::Result<()>
 /// The checks of a payload's footer.
 #[derive(Clone, Copy, Debug)]
 pub struct PayloadChecks {
-    /// Whether its checksum must be right.
+    /// Whether the checksum is verified.
     pub checksum: bool,
-    /// The newest version of Redis that is accepted. [`VALKEY_VERSION`] is accepted in any case.
+    /// The newest RDB version of Redis that is accepted. [`VALKEY_VERSION`] is accepted in any case.
     pub version_max: u16,
 }
 
@@ -115,10 +115,10 @@ fn version(payload: &[u8]) -> u16 {
     footer.map_or(0, |footer| u16::from_le_bytes([footer[0], footer[1]]))
 }
 
-/// Decodes a payload of any origin. The value gets the encoding that `limits` require. O(its bytes).
+/// Decodes a payload of any origin. The value receives the encoding that `limits` require. O(its bytes).
 ///
 /// # Errors
-/// If it is not a valid payload.
+/// Returns an error if the bytes are not a valid payload.
 pub fn restore(
     payload: &[u8],
     limits: &EncodingLimits,

@@ -33,7 +33,8 @@ pub enum Value {
 }
 
 impl Value {
-    /// Returns whether nothing of it is left at `now_ms`: all its elements have expired.
+    /// Removes the elements that have expired at `now_ms`; returns whether no elements are left, so that no key may
+    /// have the value.
     pub fn is_over(&mut self, now_ms: i64) -> bool {
         match self {
             Value::String(_) => false,
@@ -44,7 +45,8 @@ impl Value {
         }
     }
 
-    /// Removes the expiries of a hash's fields, which stay. Returns false for a vector set, which has no other form.
+    /// Removes the expiries of a hash's fields; the fields remain. Returns false for a vector set, which cannot be
+    /// converted to an older form.
     pub fn remove_field_expiries(&mut self) -> bool {
         let Value::Aggregate(aggregate) = self else { return true };
         match &mut **aggregate {
@@ -88,7 +90,7 @@ impl Value {
 /// bytes).
 ///
 /// # Errors
-/// If the bytes are not one string.
+/// Returns an error if the bytes are not exactly one string.
 pub fn read_string<'b>(bytes: &'b [u8], buffer: &'b mut Vec<u8>) -> Result<NewValue<'b>, LoadError> {
     const OTHER_LENGTH: LoadError = LoadError::Corrupt("a string does not have its stated length");
     let mut rest = bytes;
@@ -116,11 +118,12 @@ pub fn read_string<'b>(bytes: &'b [u8], buffer: &'b mut Vec<u8>) -> Result<NewVa
     }
 }
 
-/// Reads a value of a kind. It gets the encoding that `limits` require, whatever encoding it was written in. O(its
-/// bytes), for sorted sets O(n log n).
+/// Reads a value of a kind. The value receives the encoding that `limits` require, whatever encoding it was written in.
+/// O(its bytes), for sorted sets O(n log n).
 ///
 /// # Errors
-/// If the bytes are not such a value; [`LoadError::Empty`] if it has no elements and cannot be stored without.
+/// Returns an error if the bytes are not a value of this kind; [`LoadError::Empty`] if the value has no elements and
+/// its type does not permit that.
 pub fn read_value<R: BufRead>(
     reader: &mut Reader<R>,
     kind: Kind,
@@ -149,7 +152,7 @@ pub fn read_value<R: BufRead>(
     };
     if aggregate.is_vacant() {
         return Err(match kind {
-            // No server can have written it.
+            // No server writes an intset without members.
             Kind::SetIntset => LoadError::Corrupt("an intset has no elements"),
             _ => LoadError::Empty,
         });
@@ -157,7 +160,7 @@ pub fn read_value<R: BufRead>(
     Ok(Value::Aggregate(Box::new(aggregate)))
 }
 
-/// Reads a listpack and rewrites its elements in the forms used here: others would not be found again.
+/// Reads a listpack and rewrites its elements in the forms used here: a search would not find elements in other forms.
 fn listpack<R: BufRead>(reader: &mut Reader<R>) -> Result<Listpack, LoadError> {
     let foreign = Listpack::from_bytes(reader.string()?);
     let foreign = foreign.map_err(|_| LoadError::Corrupt("a listpack is inconsistent"))?;
@@ -167,7 +170,8 @@ fn listpack<R: BufRead>(reader: &mut Reader<R>) -> Result<Listpack, LoadError> {
     Ok(own)
 }
 
-/// Checks that elements are whole groups of `stride`, whose first elements all differ. O(elements).
+/// Checks that the listpack consists of whole groups of `stride` elements, and that the first elements of the groups
+/// all differ. O(elements).
 fn check_groups(listpack: &Listpack, stride: usize) -> Result<(), LoadError> {
     // In a listpack written here, two elements are equal if their bytes are.
     let mut seen = HashSet::new();
@@ -319,7 +323,7 @@ fn packed_sorted_set(listpack: &Listpack, limits: &EncodingLimits) -> Result<Sor
             set.push_back(member, score, limits);
             last = Some((member.to_vec(), score));
         } else {
-            // Out of order; from here on any member may be.
+            // The member is out of order; the next ones may be, too.
             add_member(&mut set, member, score, limits)?;
         }
     }
@@ -381,7 +385,7 @@ fn later_by(first_ms: i64, difference: u64) -> Result<Option<i64>, LoadError> {
 }
 
 fn read_triplets<R: BufRead>(reader: &mut Reader<R>, limits: &EncodingLimits) -> Result<Hash, LoadError> {
-    // The first expiry follows from the triplets.
+    // The first expiry is skipped, because the triplets contain it.
     reader.time_ms()?;
     let triplets = listpack(reader)?;
     check_groups(&triplets, 3)?;
@@ -406,8 +410,8 @@ mod tests {
     use super::super::Writer;
     use super::*;
 
-    /// Returns the string in `bytes`, which must be the same alone and as a value; `None` if they are not a string for
-    /// either.
+    /// Returns the string that [`read_string`] and [`read_value`] decode from `bytes`, after comparing their results;
+    /// `None` if both refuse the bytes.
     fn both(bytes: &[u8]) -> Option<Vec<u8>> {
         let mut rest = bytes;
         let value = read_value(&mut Reader::new(&mut rest), Kind::String, &EncodingLimits::DEFAULT);

@@ -16,7 +16,7 @@ use crate::entries::external::Facts;
 
 const HEAD_BYTES: usize = 28;
 
-/// The bits of a value that must be resident: no facts have all of them.
+/// The stored facts of a value that must be resident; a cold value never has these.
 const RESIDENT: u16 = u16::MAX;
 
 /// A key and its value.
@@ -24,9 +24,9 @@ const RESIDENT: u16 = u16::MAX;
 pub struct Row<'r> {
     /// The facts in its entry while the value is cold; `None` for a value that must be resident.
     pub cold_facts: Option<Facts>,
-    /// The form of the value.
+    /// The kind as which the value is encoded.
     pub kind: Kind,
-    /// Its expiry: Unix time in ms.
+    /// The key's expiry, Unix time in ms.
     pub expire_at_ms: Option<i64>,
     /// The key.
     pub name: &'r [u8],

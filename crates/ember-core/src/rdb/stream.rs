@@ -8,7 +8,8 @@
 //! consumers, each: name | seen time | [3: active time] | IDs of 16 bytes
 //! ```
 //!
-//! All other IDs are two lengths. Parts in brackets exist from that form on.
+//! All other IDs are two numbers, encoded like lengths. A part in brackets exists only in [`Kind::Stream2`] and later
+//! (2), or in [`Kind::Stream3`] (3).
 
 use std::io::{self, BufRead, Write};
 

@@ -125,7 +125,7 @@ impl Target {
     }
 
     /// Returns the version of the readers of DUMP payloads. For [`Target::Redis`] that is the version that ember
-    /// reports: a payload states its own version, the lowest that has its form.
+    /// reports: a payload states its own version, the lowest that supports its form.
     pub const fn payload_version(self) -> u16 {
         match self {
             Target::Redis => VERSION_MAX,
@@ -133,7 +133,7 @@ impl Target {
         }
     }
 
-    /// Returns the features it does not support: it refuses a file with such values.
+    /// Returns the features that the server does not support: it refuses a file with such values.
     pub const fn unsupported(self) -> Features {
         match self {
             Target::Redis => Features::NONE,
@@ -145,7 +145,7 @@ impl Target {
         }
     }
 
-    /// Returns its name in the configuration and on the command line.
+    /// Returns the name of the target in the configuration and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Target::Redis => "redis",

@@ -9,15 +9,16 @@
 //!           | length of the vector and its largest number << 32
 //! ```
 //!
-//! A set that a server of that version cannot hold (another metric or kind, 16-bit floats, an index created by
-//! VECTOR.CREATE) is a value of another module. Its parts begin with a version, metric, kind of numbers, kind of index,
-//! the two widths of VECTOR.CREATE (0 if it was not created by it) and the number of insertions; the same parts as
-//! above follow. An index with lists has two more parts before them, the configured number of lists and the number that
-//! a search reads. After the elements it has the number of vectors with which its lists were trained, 0 if there are
-//! none; otherwise the bytes of their centroids, floats, and of the list of each element, 4 each, follow.
+//! A set that Redis 8.0 does not support (another metric or kind of index, 16-bit floats, an index created by
+//! VECTOR.CREATE) is a value of ember's own module. Its parts begin with a version, the metric, the kind of numbers,
+//! the kind of index, the two widths of VECTOR.CREATE (0 for a set that this command did not create) and the number of
+//! insertions; the same parts as above follow. An index with lists has two more parts before those: the configured
+//! number of lists, and the number of lists that a search reads. After its elements follows the number of vectors with
+//! which the lists were trained, 0 without lists. If it is not 0, two strings follow: the centroids as floats, and the
+//! list of each element in 4 bytes.
 //!
-//! Elements are in the order of their slots (in Redis the newest first, on which nothing relies). Ids are the slots
-//! plus one; the last slot has the number of insertions as its id, so that numbering can continue.
+//! Elements are in the order of their slots. (Redis writes the newest first, but nothing relies on the order.) Ids are
+//! the slots plus one; the last slot has the number of insertions as its id, so that numbering can continue.
 //!
 //! The format: Redis 8.0, module `vectorset`, version 0, nodes of version 1; nodes of version 0 have no farthest link.
 
@@ -37,12 +38,12 @@ pub const MODULE_ID: u64 = 13_683_956_169_735_844_864;
 /// The number of ember's own module: `embervidx`, version 0.
 pub const OWN_MODULE_ID: u64 = 8_819_981_763_328_459_776;
 
-/// The version of its parts.
+/// The version of the parts of ember's own module.
 const OWN_VERSION: u64 = 1;
 
-/// Metrics by their numbers in files.
+/// Metrics, indexed by their numbers in files.
 const METRICS: [Metric; 3] = [Metric::Cosine, Metric::L2, Metric::InnerProduct];
-/// Kinds of numbers by their numbers in files; the first three are those of Redis.
+/// Kinds of numbers, indexed by their numbers in files; the first three are those of Redis.
 const SCALARS: [Scalar; 5] = [Scalar::F32, Scalar::Int8, Scalar::Binary, Scalar::F16, Scalar::Bf16];
 /// The number of a graph in files.
 const KIND_HNSW: u64 = 0;
@@ -51,11 +52,11 @@ const KIND_FLAT: u64 = 1;
 /// The number of an index with lists in files.
 const KIND_IVF: u64 = 2;
 
-/// Ends a value of a module.
+/// The part that ends a value of a module.
 const END: u64 = 0;
-/// Precedes a number.
+/// The type of a part that is a number.
 const NUMBER: u64 = 2;
-/// Precedes a string.
+/// The type of a part that is a string.
 const STRING: u64 = 5;
 
 /// Flag: vectors are reduced by a matrix.
@@ -66,7 +67,8 @@ const HAS_ATTRIBUTES: u64 = 2;
 /// The version of nodes that is written, and the newest that is read.
 const NODE_VERSION: u64 = 1;
 
-/// The maximum count of a node's numbers: with the most links on the most levels, and four times as many on the lowest.
+/// The maximum count of a node's numbers: for a node with the maximum number of levels and of links on each, and four
+/// times as many links on the lowest.
 const NODE_NUMBERS_MAX: u64 = 3 + (LEVEL_MAX as u64 + 4) * (LINKS_MAX as u64 + 3);
 
 /// The version of nodes from which the farthest of a node's links is saved.
@@ -163,7 +165,7 @@ pub(super) fn write<W: Write>(writer: &mut Writer<W>, set: &VectorSet) -> io::Re
         numbers.push(set.level(slot) as u64 | NODE_VERSION << 24);
         for level in 0..=set.level(slot) {
             let neighbors = set.neighbors(slot, level);
-            // Redis has space for twice as many on the lowest level, and accepts lists with more.
+            // Redis reserves space for twice as many links on the lowest level, and accepts nodes with more.
             let capacity = (if level == 0 { 2 * set.links() } else { set.links() }).max(neighbors.len());
             numbers.extend([neighbors.len() as u64, capacity as u64]);
             numbers.extend(neighbors.iter().map(|&neighbor| id(neighbor)));
@@ -181,7 +183,7 @@ pub(super) fn write<W: Write>(writer: &mut Writer<W>, set: &VectorSet) -> io::Re
     writer.length(END)
 }
 
-/// Writes the lists of a set that has some, or that there are none.
+/// Writes the trained lists of a set, or 0 if the set has none.
 fn write_lists<W: Write>(parts: &mut Parts<'_, W>, set: &VectorSet) -> io::Result<()> {
     let Some((centres, trained_len)) = set.centres() else { return parts.number(0) };
     parts.number(trained_len.max(1) as u64)?;
@@ -224,11 +226,11 @@ fn at<T>(all: &[T], number: u64) -> Result<&T, LoadError> {
     usize::try_from(number).ok().and_then(|number| all.get(number)).ok_or(corrupt(UNKNOWN))
 }
 
-/// The parts before those of Redis.
+/// The parts of ember's own module that precede those of Redis.
 struct Own {
     metric: Metric,
     scalar: Scalar,
-    /// `None` for a graph, whose links come later.
+    /// The kind of the index; `None` for a graph, because a later part contains its number of links.
     kind: Option<Kind>,
     tuning: Option<Tuning>,
     inserted: u64,
@@ -344,7 +346,7 @@ fn read_node<R: BufRead>(reader: &mut Reader<R>, links: &mut Links) -> Result<No
         if version >= FARTHEST_FROM_VERSION {
             next(reader)?;
         }
-        // Far below 2^32.
+        // The number is far below 2^32.
         links.counts.push((links.ids.len() - before) as u32);
     }
     let facts = next(reader)?;
@@ -371,7 +373,7 @@ fn read_lists<R: BufRead>(reader: &mut Reader<R>, loading: &mut Loading) -> Resu
 
 /// The slots of elements by their ids, which are close together unless most elements of a set were removed.
 enum Slots {
-    /// From the lowest id on; `u32::MAX` for no element.
+    /// A table of all ids from the lowest on; `u32::MAX` for an id without element.
     Dense {
         lowest: u64,
         slots: Vec<u32>,
@@ -380,7 +382,8 @@ enum Slots {
 }
 
 impl Slots {
-    /// Ids per element up to which a table of all ids takes no more memory than a map of the existing ones.
+    /// The number of ids per element up to which a table of all ids takes no more memory than a map of the existing
+    /// ids.
     const IDS_PER_ELEMENT: u64 = 8;
 
     fn new(ids: &[u64]) -> Slots {

@@ -14,12 +14,12 @@ use crate::types::sorted_set::SortedSet;
 use crate::types::value::StringValue;
 use crate::types::{Aggregate, Collection};
 
-/// A node of a list that is one large element.
+/// The number of a list node that is one large element.
 pub(super) const NODE_LARGE: u64 = 1;
-/// A node of a list that is a listpack.
+/// The number of a list node that is a listpack.
 pub(super) const NODE_PACKED: u64 = 2;
 
-/// A time at which no field has expired yet, with which [`Hash::for_each`] omits nothing.
+/// A time before all expiries: with it, [`Hash::for_each`] omits no field.
 const EVER_MS: i64 = i64::MIN;
 
 /// The expiry in [`Kind::HashOfValkey`] of a field that does not expire.
@@ -53,7 +53,7 @@ pub fn kind_for<'v>(value: impl Into<ValueRef<'v>>, version: u16) -> Kind {
     }
 }
 
-/// Like [`kind_for`], for a hash without the expiries of its fields, which are lost.
+/// Like [`kind_for`], but the expiries of a hash's fields are not written.
 pub fn kind_without_expiries<'v>(value: impl Into<ValueRef<'v>>, version: u16) -> Kind {
     match value.into() {
         ValueRef::Aggregate(Aggregate::Hash(hash)) => hash_kind(hash, false),
@@ -62,7 +62,7 @@ pub fn kind_without_expiries<'v>(value: impl Into<ValueRef<'v>>, version: u16) -
 }
 
 fn kind_of_hash(hash: &Hash) -> Kind {
-    // Without any expiry left, no form is needed that only new versions read.
+    // A hash without expiries needs no form that only new versions read.
     hash_kind(hash, hash.next_expiry_ms().is_some())
 }
 
@@ -75,10 +75,10 @@ fn hash_kind(hash: &Hash, expires: bool) -> Kind {
     }
 }
 
-/// Writes a value without its kind, which is that of [`kind_of`]. O(its bytes).
+/// Writes a value, but not its kind, which [`kind_of`] returns. O(its bytes).
 ///
 /// # Errors
-/// Those of the sink.
+/// Returns the errors of the sink.
 pub fn write_value<'v, W: Write>(writer: &mut Writer<W>, value: impl Into<ValueRef<'v>>) -> io::Result<()> {
     let value = value.into();
     write_value_as(writer, value, kind_of(value))
@@ -88,7 +88,7 @@ pub fn write_value<'v, W: Write>(writer: &mut Writer<W>, value: impl Into<ValueR
 /// bytes).
 ///
 /// # Errors
-/// Those of the sink.
+/// Returns the errors of the sink.
 pub fn write_value_as<'v, W: Write>(
     writer: &mut Writer<W>,
     value: impl Into<ValueRef<'v>>,
@@ -214,7 +214,7 @@ fn write_field<W: Write>(writer: &mut Writer<W>, field: Field<'_>, first_ms: Opt
     string(writer, field.value)
 }
 
-/// Returns the earliest expiry of a field, if [`kind_of_hash`] finds that there is one.
+/// Returns the earliest expiry of a field; `None` if [`kind_of_hash`] chooses a form without expiries.
 fn first_expiry_ms(hash: &Hash) -> Option<i64> {
     hash.next_expiry_ms()?;
     let mut first = None;

@@ -1,4 +1,4 @@
-//! Ziplists, which Redis before 7.0 used instead of listpacks. Only read.
+//! Ziplists, which Redis before 7.0 used instead of listpacks. They are read, but never written.
 //!
 //! ```text
 //! total bytes, 4 | offset of the last entry, 4 | entries, 2 | entry … | 0xFF          little-endian
@@ -14,7 +14,7 @@ const HEADER_BYTES: usize = 10;
 const END: u8 = 0xFF;
 const COUNT_UNKNOWN: u16 = u16::MAX;
 
-/// A length of a previous entry that begins with this byte takes five bytes.
+/// The first byte of a previous entry's length that takes five bytes.
 const WIDE: u8 = 0xFE;
 
 const CORRUPT: LoadError = LoadError::Corrupt("a ziplist is inconsistent");
@@ -27,7 +27,7 @@ enum Entry<'a> {
 /// Converts a ziplist to a listpack. O(bytes).
 ///
 /// # Errors
-/// If the bytes are not a ziplist.
+/// Returns an error if the bytes are not a ziplist.
 pub(super) fn to_listpack(bytes: &[u8]) -> Result<Listpack, LoadError> {
     let Header { entries, last_at, count } = header(bytes).ok_or(CORRUPT)?;
     let mut listpack = Listpack::new();
@@ -54,7 +54,7 @@ pub(super) fn to_listpack(bytes: &[u8]) -> Result<Listpack, LoadError> {
 /// The header of a ziplist, and the bytes of its entries.
 struct Header<'a> {
     entries: &'a [u8],
-    /// The offset of the last entry in the ziplist.
+    /// The offset of the last entry from the beginning of the ziplist.
     last_at: usize,
     count: u16,
 }
@@ -73,7 +73,8 @@ fn header(bytes: &[u8]) -> Option<Header<'_>> {
     })
 }
 
-/// Returns the first entry of `bytes` and its length. It must state that the previous entry takes `len_before`.
+/// Returns the first entry of `bytes` and its length. The entry must state that the previous one takes `len_before`
+/// bytes.
 fn first(bytes: &[u8], len_before: usize) -> Option<(Entry<'_>, usize)> {
     let (len_declared, rest) = match bytes {
         [WIDE, rest @ ..] => {
@@ -87,7 +88,7 @@ fn first(bytes: &[u8], len_before: usize) -> Option<(Entry<'_>, usize)> {
     (len_declared == len_before).then_some((entry, bytes.len() - rest.len()))
 }
 
-/// Returns an entry without the length of the previous one, and the bytes after it.
+/// Returns the entry in `bytes`, which begin after its length of the previous entry, and the bytes after it.
 fn body(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
     let (&encoding, rest) = bytes.split_first()?;
     match encoding {

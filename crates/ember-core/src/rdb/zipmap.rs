@@ -1,4 +1,4 @@
-//! Zipmaps: small hashes of Redis before 2.6. Only read.
+//! Zipmaps: small hashes of Redis before 2.6. They are read, but never written.
 //!
 //! ```text
 //! fields, or 254 and more: unknown, 1 byte | field … | 0xFF
@@ -14,10 +14,10 @@ use crate::types::listpack::Listpack;
 const END: u8 = 0xFF;
 const WIDE: u8 = 0xFE;
 
-/// Converts a zipmap to a listpack of names and values, in turn. O(bytes).
+/// Converts a zipmap to a listpack of alternating names and values. O(bytes).
 ///
 /// # Errors
-/// If the bytes are not a zipmap.
+/// Returns an error if the bytes are not a zipmap.
 pub(super) fn to_listpack(bytes: &[u8]) -> Result<Listpack, LoadError> {
     const ERROR: LoadError = LoadError::Corrupt("a zipmap is inconsistent");
     let (&count, mut rest) = bytes.split_first().ok_or(ERROR)?;

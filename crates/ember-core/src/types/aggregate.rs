@@ -15,16 +15,16 @@ use crate::memory::moving::Mover;
 use crate::memory::reclaim;
 use crate::memory::size_class;
 
-/// Values that take at least this number of deallocations are freed by the background thread: waking it takes longer
-/// than fewer deallocations.
+/// The number of deallocations from which the background thread frees a value: waking that thread takes longer than
+/// fewer deallocations.
 const RECLAIM_EFFORT_MIN: usize = 256;
 
 /// The number of allocations from which `UNLINK` frees a value in the background. Redis does so above 64, and
 /// monitoring counts these values in `lazyfreed_objects`.
 const PARTS_MIN: usize = 65;
 
-/// The same limit for the blocks and pending entries of a stream: Redis counts the nodes of its tree, about three per
-/// block.
+/// Like [`PARTS_MIN`], for the blocks and pending entries of a stream: Redis counts the nodes of its tree, about three
+/// per block.
 const STREAM_PARTS_MIN: usize = 20;
 
 /// A value with elements, of one of the types.
@@ -166,7 +166,7 @@ impl Aggregate {
         }
     }
 
-    /// Prefetches what look-ups of these elements will read. O(names).
+    /// Prefetches the memory that look-ups of these elements will read. O(names).
     pub fn fetch_elements(&self, names: &[&[u8]]) {
         with_any!(self, value => value.fetch_elements(names));
     }
@@ -182,7 +182,7 @@ impl Aggregate {
         with_any!(self, value => value.remove_expired(now_ms, max, names))
     }
 
-    /// Moves what the value owns to other allocations; see [`Collection::move_inside`].
+    /// Moves memory that the value owns to other allocations; see [`Collection::move_inside`].
     pub fn move_inside(&mut self, from: u64, most: usize, mover: &mut Mover<'_>) -> u64 {
         with_any!(self, value => value.move_inside(from, most, mover))
     }
@@ -190,7 +190,7 @@ impl Aggregate {
     /// Checks the invariants; for tests.
     ///
     /// # Panics
-    /// If one does not hold.
+    /// Panics if an invariant does not hold.
     pub fn check_invariants(&self) {
         with_any!(self, value => value.check_invariants());
     }

@@ -23,7 +23,8 @@ pub trait Collection: Default + Clone + Send + Sync + 'static {
         self.len() == 0
     }
 
-    /// Returns whether the key must be removed if this is its value: empty values are, except for streams.
+    /// Returns whether the key must be removed if this is its value: empty values are, except for streams and for
+    /// indexes created by `VECTOR.CREATE`.
     fn is_vacant(&self) -> bool {
         self.is_empty()
     }
@@ -33,7 +34,7 @@ pub trait Collection: Default + Clone + Send + Sync + 'static {
         self.len()
     }
 
-    /// Prefetches what look-ups of these elements will read, if that is probably not in the cache.
+    /// Prefetches the memory that look-ups of these elements will read, if it is probably not in the cache.
     fn fetch_elements(&self, _names: &[&[u8]]) {}
 
     /// Returns the earliest time at which [`Collection::remove_expired`] may remove something, Unix time in ms: no
@@ -48,9 +49,10 @@ pub trait Collection: Default + Clone + Send + Sync + 'static {
         0
     }
 
-    /// Moves what the value owns to other allocations, where that is worth it: the memory of about `most` elements,
-    /// from position `from` on, where 0 is the beginning. Returns the position to continue from; 0 at the end. After
-    /// changes in between, elements may be skipped or examined twice. Neither elements nor the counted bytes change.
+    /// Moves memory that the value owns to other allocations, where that is worth it: the memory of about `most`
+    /// elements, from position `from` on, where 0 is the beginning. Returns the position to continue from; 0 at the
+    /// end. After changes in between, elements may be skipped or examined twice. Neither elements nor the counted bytes
+    /// change.
     fn move_inside(&mut self, from: u64, most: usize, mover: &mut Mover<'_>) -> u64;
 
     /// Returns whether a copy shares its parts with the original, so that only changed parts are copied.
@@ -61,6 +63,6 @@ pub trait Collection: Default + Clone + Send + Sync + 'static {
     /// Checks the invariants; for tests.
     ///
     /// # Panics
-    /// If one does not hold.
+    /// Panics if an invariant does not hold.
     fn check_invariants(&self);
 }

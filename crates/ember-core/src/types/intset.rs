@@ -43,7 +43,7 @@ impl Intset {
     /// Reads a set from bytes of any origin: every member is checked. O(N).
     ///
     /// # Errors
-    /// [`Corrupt`] if width, number and length do not agree, if members are not ascending or if there are none.
+    /// Returns [`Corrupt`] if width, number and length do not agree, if members are not ascending or if there are none.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Intset, Corrupt> {
         let (&width, rest) = bytes.split_first_chunk::<4>().ok_or(Corrupt)?;
         let (&count, members) = rest.split_first_chunk::<4>().ok_or(Corrupt)?;

@@ -3,29 +3,29 @@
 /// The configured limits, under the names of their parameters. Each worker has a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EncodingLimits {
-    /// Fields of a hash in a listpack.
+    /// The maximum number of fields of a hash in a listpack.
     pub hash_max_listpack_entries: usize,
-    /// Bytes of a field or a value of a hash in a listpack.
+    /// The maximum size in bytes of a field or a value of a hash in a listpack.
     pub hash_max_listpack_value: usize,
-    /// Members of a set of integers in an intset.
+    /// The maximum number of members of a set of integers in an intset.
     pub set_max_intset_entries: usize,
-    /// Members of a set in a listpack.
+    /// The maximum number of members of a set in a listpack.
     pub set_max_listpack_entries: usize,
-    /// Bytes of a member of a set in a listpack.
+    /// The maximum size in bytes of a member of a set in a listpack.
     pub set_max_listpack_value: usize,
-    /// Members of a sorted set in a listpack.
+    /// The maximum number of members of a sorted set in a listpack.
     pub zset_max_listpack_entries: usize,
-    /// Bytes of a member of a sorted set in a listpack.
+    /// The maximum size in bytes of a member of a sorted set in a listpack.
     pub zset_max_listpack_value: usize,
-    /// Elements of a node of a list; -1 to -5 mean 4, 8, 16, 32 and 64 KiB instead.
+    /// The maximum number of elements of a node of a list; -1 to -5 mean 4, 8, 16, 32 and 64 KiB instead.
     pub list_max_listpack_size: i64,
-    /// Nodes at each end of a list that are not compressed; 0 disables compression.
+    /// The number of nodes at each end of a list that are not compressed; 0 disables compression.
     pub list_compress_depth: usize,
-    /// Bytes of a node of a stream; 0 for no limit.
+    /// The maximum size in bytes of a node of a stream; 0 for no limit.
     pub stream_node_max_bytes: usize,
-    /// Entries of a node of a stream; 0 for no limit.
+    /// The maximum number of entries of a node of a stream; 0 for no limit.
     pub stream_node_max_entries: usize,
-    /// Bytes of a HyperLogLog in its sparse form.
+    /// The maximum size in bytes of a HyperLogLog in its sparse form.
     pub hll_sparse_max_bytes: usize,
 }
 
@@ -46,8 +46,8 @@ impl EncodingLimits {
         hll_sparse_max_bytes: 3000,
     };
 
-    /// Returns limits under which a value gets the encoding of this name; those of lists and streams stay, because they
-    /// also determine the size of nodes.
+    /// Returns limits under which a value is stored in the encoding of this name. The limits of lists and streams do
+    /// not change, because they also determine the size of nodes.
     #[must_use]
     pub fn keeping(self, encoding_name: &str) -> EncodingLimits {
         let compact = match encoding_name {
@@ -58,7 +58,7 @@ impl EncodingLimits {
         EncodingLimits {
             hash_max_listpack_entries: compact,
             hash_max_listpack_value: compact,
-            // A set of integers that was a listpack stays one.
+            // A set of integers that was stored in a listpack is stored in a listpack again.
             set_max_intset_entries: if encoding_name == "intset" { compact } else { 0 },
             set_max_listpack_entries: compact,
             set_max_listpack_value: compact,

@@ -10,7 +10,8 @@
 //!
 //! Small collections of all types are stored in this form, and so are the nodes of large lists and streams; `DUMP` and
 //! the RDB format contain the bytes as they are. Elements are addressed by the *offset* of their entry. An offset is
-//! valid until the next change before it or at it; a wrong one gives a wrong element or a panic, never anything worse.
+//! valid until the next change before it or at it; an invalid offset yields a wrong element or a panic, never undefined
+//! behavior.
 //!
 //! # Invariants
 //!
@@ -32,7 +33,7 @@ use crate::memory::{capacity_class, size_class};
 
 const HEADER_BYTES: usize = 6;
 const END: u8 = 0xFF;
-/// The number of elements in a header that means "count them".
+/// The number of elements in the header of a listpack whose reader must count them.
 const COUNT_UNKNOWN: u16 = u16::MAX;
 /// The maximum number of unused bytes before a listpack.
 const FRONT_MAX: usize = u16::MAX as usize;
@@ -45,9 +46,9 @@ pub const BYTES_MAX: usize = 1 << 30;
 /// The stored form of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element<'a> {
-    /// The canonical text of this integer.
+    /// An integer, whose canonical text is the element.
     Integer(i64),
-    /// Any other bytes.
+    /// Bytes that are not the canonical text of an integer.
     Bytes(&'a [u8]),
 }
 
@@ -149,7 +150,7 @@ impl Listpack {
     /// Reads a listpack from bytes of any origin: every entry is checked. O(bytes).
     ///
     /// # Errors
-    /// [`Corrupt`] if the lengths and counts in `bytes` do not agree with one another.
+    /// Returns [`Corrupt`] if the lengths and counts in `bytes` do not agree with one another.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Listpack, Corrupt> {
         let (&total, rest) = bytes.split_first_chunk::<4>().ok_or(Corrupt)?;
         let (&declared, entries) = rest.split_first_chunk::<2>().ok_or(Corrupt)?;
@@ -264,7 +265,7 @@ impl Listpack {
     /// Returns the element at `offset`.
     ///
     /// # Panics
-    /// If there is none.
+    /// Panics if there is no element at `offset`.
     #[inline]
     pub fn get(&self, offset: usize) -> Element<'_> {
         let (element, _) = entry::read(&self.live()[offset..]).expect("an offset is that of an entry");
@@ -512,8 +513,8 @@ impl Listpack {
         Some(HEADER_BYTES)
     }
 
-    /// Replaces the `old` bytes at `at` by `new` bytes, which the caller must write. The bytes before them move if they
-    /// are fewer than those after them and the allocation permits it.
+    /// Replaces the `old` bytes at `at` by `new` bytes, which the caller must write. Where the allocation permits it,
+    /// either the bytes before them or the bytes after them move, whichever are fewer.
     fn splice(&mut self, at: usize, old: usize, new: usize) {
         if new == old {
             return;
@@ -525,7 +526,7 @@ impl Listpack {
             self.resize_buffer(needed);
         }
         let moves_head = at < len - tail;
-        // Whether the head can move, and whether the tail can.
+        // Determines whether the head can move, and whether the tail can.
         let new_front = (front + old).checked_sub(new).filter(|&front| front <= FRONT_MAX);
         let has_space_after = front + new_len <= self.buffer.len();
         if let Some(new_front) = new_front.filter(|_| moves_head || !has_space_after) {
@@ -534,7 +535,7 @@ impl Listpack {
         } else if has_space_after && !(moves_head && at == HEADER_BYTES) {
             self.live_mut().copy_within(tail..len, at + new);
         } else {
-            // An insertion at the front is often followed by more of them.
+            // An insertion at the front is often followed by others.
             let unused = if moves_head && at == HEADER_BYTES { self.buffer.len() - new_len } else { 0 };
             self.slide(at, old, new, unused.min(FRONT_MAX));
         }
@@ -552,7 +553,7 @@ impl Listpack {
         let (from, len) = (usize::from(self.front), self.len_bytes());
         let (head, tail) = (from..from + at, from + at + old..from + len);
         let tail_to = new_front + at + new;
-        // The part that lies in the other one's target moves first.
+        // The part that occupies the target of the other part moves first.
         if tail_to >= tail.start {
             self.buffer.copy_within(tail, tail_to);
             self.buffer.copy_within(head, new_front);

@@ -2,9 +2,9 @@
 //!
 //! An entry owns an [`Aggregate`] behind one pointer. For that, a type must implement [`Collection`].
 //!
-//! The recursion of this crate is here: an entry owns an aggregate, and the tables of large aggregates own entries
-//! ([`elements`]). `entry`, `table`, `elements`, `aggregate` and the types with tables refer to each other; all other
-//! modules are above or below them.
+//! The types are recursive: an entry owns an aggregate, and the tables of large aggregates own entries ([`elements`]).
+//! `entry`, `table`, `elements`, `aggregate` and the types with tables refer to each other; all other modules are above
+//! or below them.
 
 pub(crate) mod aggregate;
 pub(crate) mod collection;

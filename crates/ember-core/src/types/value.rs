@@ -2,10 +2,10 @@
 
 use crate::memory::{LargeRef, grows_by_zeros};
 
-/// Values of at least this many bytes are stored behind a shared pointer instead of inside the entry.
+/// The size in bytes from which values are stored behind a shared pointer instead of inside the entry.
 ///
-/// It equals the size from which the parser receives arguments into buffers of their own, so that such a buffer
-/// becomes the value without a copy.
+/// From the same size on, the parser receives arguments into buffers of their own, so that such a buffer becomes the
+/// value without a copy.
 pub const LARGE_VALUE_MIN_BYTES: usize = 32 * 1024;
 
 /// Declares [`ValueType`]: for each type, its bits in an entry and its name in the reply of `TYPE`.

@@ -12,7 +12,7 @@ use crate::types::aggregate::Aggregate;
 use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue, ValueType};
 
 impl Slot {
-    /// Returns the value, to be stored elsewhere; this slot must be dropped next. O(1), except for the bytes of an
+    /// Moves the value out, for another entry; the caller must drop this slot next. O(1), except for the bytes of an
     /// inline string.
     pub fn moved_value(&mut self) -> NewValue<'_> {
         match self.take_aggregate() {
@@ -35,10 +35,10 @@ impl Slot {
         std::mem::replace(self, new)
     }
 
-    /// Returns another owner of a value behind a pointer, for which the value stays unchanged; `None` for values inside
-    /// the entry. O(1).
+    /// Returns another owner of a value stored behind a pointer; `None` for values inside the entry. O(1).
     ///
-    /// The value is copied if it is changed while the other owner lives.
+    /// The value of the other owner never changes: if the entry's value is changed while that owner exists, the entry
+    /// copies it first.
     pub fn share(&mut self) -> Option<SharedValue> {
         match self.entry().encoding() {
             Encoding::Int | Encoding::Embstr | Encoding::Raw | Encoding::Apart | Encoding::External => None,
@@ -60,25 +60,25 @@ impl Slot {
         }
     }
 
-    /// Makes the entry the only owner of its value with elements, by a copy if there is another owner.
+    /// Makes the entry the only owner of its value with elements; copies the value if it has another owner.
     #[cold]
     fn unshare(&mut self) {
         let aggregate = Box::new(Arc::unwrap_or_clone(self.take_shared()));
         let value_type = aggregate.value_type();
         let offset = self.entry().shape().value_offset();
-        // SAFETY: Int, which take_shared leaves here, has eight value bytes, which take the box in raw form.
+        // SAFETY: Int, which take_shared leaves here, has eight value bytes, which store the box in raw form.
         unsafe {
             self.base().add(offset).cast::<*mut Aggregate>().write_unaligned(Box::into_raw(aggregate));
             self.base().write(value_type as u8 | (Encoding::Aggregate as u8) << 4);
         }
     }
 
-    /// Takes the entry's share of a value; leaves the integer 0 in its place.
+    /// Removes and returns the entry's reference to a shared value; the entry then contains the integer 0.
     fn take_shared(&mut self) -> Arc<Aggregate> {
         assert!(self.entry().encoding() == Encoding::Shared, "the callers have seen the encoding");
         let offset = self.entry().shape().value_offset();
-        // SAFETY: the Shared encoding's eight value bytes are the entry's own share, made by Arc::into_raw. The header
-        // says Int before the entry is read again, and Int has eight value bytes, too.
+        // SAFETY: the Shared encoding's eight value bytes are the entry's own reference, made by Arc::into_raw. The
+        // header says Int before the entry is read again, and Int has eight value bytes, too.
         unsafe {
             let place = self.base().add(offset);
             let shared = Arc::from_raw(place.cast::<*const Aggregate>().read_unaligned());
@@ -88,18 +88,18 @@ impl Slot {
         }
     }
 
-    /// Replaces an integer by a share of a value of this type.
+    /// Replaces an integer by a reference to a shared value of type `value_type`.
     pub(crate) fn write_shared(&mut self, shared: Arc<Aggregate>, value_type: ValueType) {
         assert!(self.entry().encoding() == Encoding::Int, "the callers have taken the value out");
         let offset = self.entry().shape().value_offset();
-        // SAFETY: Int has eight value bytes, which take the share in raw form.
+        // SAFETY: Int has eight value bytes, which store the reference in raw form.
         unsafe {
             self.base().add(offset).cast::<*const Aggregate>().write_unaligned(Arc::into_raw(shared));
             self.base().write(value_type as u8 | (Encoding::Shared as u8) << 4);
         }
     }
 
-    /// Returns the box of an aggregate in raw form; a shared one becomes the entry's own first.
+    /// Returns the box of an aggregate in raw form; an aggregate shared with a snapshot is first made the entry's own.
     #[inline]
     fn aggregate_pointer(&mut self) -> Option<*mut Aggregate> {
         if self.entry().encoding() != Encoding::Aggregate {
@@ -115,7 +115,7 @@ impl Slot {
         })
     }
 
-    /// Takes an aggregate; leaves the integer 0 in its place.
+    /// Removes and returns the aggregate; the entry then contains the integer 0.
     pub(super) fn take_aggregate(&mut self) -> Option<Box<Aggregate>> {
         let aggregate = self.aggregate_pointer()?;
         let offset = self.entry().shape().value_offset();
@@ -128,7 +128,7 @@ impl Slot {
         }
     }
 
-    /// Makes the entry own `bytes` as those of a string stored apart. Their content must be written next.
+    /// Makes the entry own `bytes`, the allocation of a string stored apart. The caller must write the content next.
     ///
     /// # Safety
     /// `shape` must describe this entry with a string apart, the previous value must hold no reference, and `bytes`
@@ -139,8 +139,9 @@ impl Slot {
     }
 
     /// # Safety
-    /// `shape` must describe this entry's allocations with `value` in it. The previous value must hold no reference,
-    /// except that a string to be stored apart must have its bytes, as [`Slot::write_apart`] leaves them.
+    /// `shape` must describe this entry's allocations with `value` in it. The previous value must hold no reference;
+    /// only if the new value is a string stored apart, the entry must already own its bytes, as after
+    /// [`Slot::write_apart`].
     pub(super) unsafe fn write_value(&mut self, shape: Shape, value: NewValue<'_>) {
         let base = self.base();
         let is_apart = shape.apart_bytes > 0;
@@ -183,7 +184,7 @@ impl Slot {
     /// Overwrites the integer of an `Int` value in place.
     ///
     /// # Panics
-    /// If the value is not an integer.
+    /// Panics if the value is not an integer.
     pub fn set_int(&mut self, number: i64) {
         let entry = self.entry();
         assert!(entry.encoding() == Encoding::Int, "set_int is for the int encoding");
@@ -192,7 +193,7 @@ impl Slot {
         unsafe { self.base().add(offset).cast::<i64>().write_unaligned(number) };
     }
 
-    /// Returns the bytes of the value for an edit that keeps their number; the value is `raw` from now on.
+    /// Returns the bytes of the value for an edit that does not change their number; the value is `raw` from now on.
     /// `None` for an integer, which has no bytes to edit.
     pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
         let shape = self.entry().shape();
@@ -214,12 +215,12 @@ impl Slot {
         }
     }
 
-    /// Returns the bytes of the value for an edit that may need more of them: at least `len_min`, filled up with zeros
-    /// at the end. An integer becomes its digits; the value is `raw` from now on.
+    /// Returns the bytes of the value for an edit, extended with zeros to at least `len_min` bytes. An integer becomes
+    /// its digits; the value is `raw` from now on.
     ///
     /// Amortized O(bytes added): the bytes stay in place while the entry's size class or the capacity of a large value
-    /// suffices. Both grow by a share of their size; a very large value grows by a constant, because its pages are
-    /// moved and not its bytes. A value that reaches [`LARGE_VALUE_MIN_BYTES`] becomes `Large`.
+    /// suffices. Both grow by a fraction of their size; a very large value grows by a constant, because its pages are
+    /// remapped and its bytes are not copied. A value that reaches [`LARGE_VALUE_MIN_BYTES`] becomes `Large`.
     pub fn bytes_mut_grown(&mut self, len_min: usize) -> &mut [u8] {
         match self.entry().string() {
             StringValue::Int(number) => {
@@ -288,8 +289,8 @@ impl Slot {
         *self = self.rebuilt(value, self.entry().expire_at_ms());
     }
 
-    /// Lets `edit` change a `Large` value in any way; the value is copied first while it has another owner. `None`,
-    /// without calling, for the other encodings.
+    /// Calls `edit` with a `Large` value, which is copied first if it has another owner. Returns `None` without calling
+    /// `edit` for other encodings.
     pub fn edit_large<R>(&mut self, edit: impl FnOnce(&mut Vec<u8>) -> R) -> Option<R> {
         self.large_mut().map(edit)
     }
@@ -312,7 +313,7 @@ impl Slot {
         }
     }
 
-    /// Releases what the value bytes refer to; they must be overwritten or freed next.
+    /// Releases what the value bytes refer to; the caller must overwrite or free these bytes next.
     #[inline]
     pub(super) fn release_owned(&mut self) {
         if !matches!(self.entry().encoding(), Encoding::Int | Encoding::Embstr | Encoding::Raw) {
@@ -332,7 +333,7 @@ impl Slot {
                 if large.capacity() >= FREED_LATER_BYTES
                     && let Some(bytes) = Arc::into_inner(large)
                 {
-                    // Not counted: Redis frees strings in the foreground, whatever their size.
+                    // No freed object is counted: Redis frees strings in the foreground, whatever their size.
                     reclaim::later(bytes, 0);
                 }
             }
@@ -363,11 +364,11 @@ impl Slot {
     }
 }
 
-/// Strings of at least this many bytes are freed in the background: returning their pages takes milliseconds.
+/// The size in bytes from which strings are freed in the background: returning their pages takes milliseconds.
 const FREED_LATER_BYTES: usize = 8 << 20;
 
-/// Spare capacity of a value when it grows: as much as its length up to this, then an eighth, and from
-/// `MAPPED_MIN_BYTES` on this.
+/// The spare capacity in bytes that a growing value receives: at most its own length, and otherwise this or an eighth
+/// of the length, whichever is larger; from `MAPPED_MIN_BYTES` on, exactly this.
 const SPARE_BYTES: usize = 1 << 20;
 
 static ZEROS: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
@@ -394,8 +395,8 @@ fn grow_large(bytes: &mut Vec<u8>, len: usize) {
         bytes.resize(len, 0);
         return;
     }
-    // If most of the value is zeros, these come from the system, which writes them only on first use. Old pages are
-    // copied except those of zeros: a bitmap stays as sparse as it was.
+    // At least half of the value is new zeros: the system provides their pages as zeros, and only on first use. Old
+    // pages are copied unless they contain only zeros, so a bitmap stays as sparse as it was.
     let mut grown = vec![0; capacity];
     for (old, new) in bytes.chunks(PAGE_BYTES).zip(grown.chunks_mut(PAGE_BYTES)) {
         if old != &ZEROS[..old.len()] {

@@ -7,7 +7,7 @@ use crate::entries::external::External;
 use crate::types::aggregate::Aggregate;
 use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue, ValueType};
 
-/// Strings up to this length report the encoding `embstr`, as in Redis.
+/// The maximum length in bytes of strings that report the encoding `embstr`, as in Redis.
 pub(super) const EMBSTR_MAX_BYTES: usize = 44;
 
 /// The layout of a value.
@@ -59,8 +59,8 @@ impl<'a> From<EntryRef<'a>> for ValueRef<'a> {
 }
 
 impl EntryRef<'_> {
-    /// Returns a value equal to this entry's, to be stored elsewhere: large strings are shared, the others copied, to
-    /// `copy` if they are short.
+    /// Returns an equal value for another entry: large strings are shared, other values are copied. The copy of a short
+    /// string is in `copy`.
     pub fn to_value(self, copy: &mut Vec<u8>) -> NewValue<'_> {
         if let Some(aggregate) = self.aggregate() {
             return NewValue::Aggregate(Box::new(aggregate.clone()));
@@ -80,7 +80,7 @@ impl EntryRef<'_> {
     }
 }
 
-/// A value that an entry shares with another owner: it stays unchanged, whatever happens to the entry.
+/// A value that an entry shares with another owner: changes of the entry do not change it.
 #[derive(Clone, Debug)]
 pub enum SharedValue {
     /// A large string.
@@ -108,7 +108,7 @@ pub enum NewValue<'a> {
     Bytes(&'a [u8]),
     /// Bytes that were once edited in place: always `raw`.
     Edited(&'a [u8]),
-    /// Bytes already in their own buffer.
+    /// Bytes in a buffer of their own, which becomes the value.
     Large(Arc<Vec<u8>>),
     /// A value with elements.
     Aggregate(Box<Aggregate>),
@@ -117,7 +117,8 @@ pub enum NewValue<'a> {
 }
 
 impl<'a> NewValue<'a> {
-    /// Returns the value for `bytes` in the form that takes the least memory: integers as integers, long values apart.
+    /// Returns the value for `bytes` in the form that takes the least memory: integers as integers, long values behind
+    /// a shared pointer.
     pub fn from_bytes(bytes: &'a [u8]) -> NewValue<'a> {
         match ember_protocol::number::parse_i64(bytes) {
             Some(number) => NewValue::Int(number),
@@ -134,7 +135,7 @@ impl<'a> NewValue<'a> {
         }
     }
 
-    /// Returns its layout in an entry; the bytes of a string may be stored apart instead.
+    /// Returns the layout of the value in an entry; the bytes of a string may be stored apart instead.
     pub(super) fn encoding(&self) -> Encoding {
         match self {
             NewValue::Int(_) => Encoding::Int,

@@ -11,8 +11,8 @@ use crate::types::aggregate::Aggregate;
 /// Moves an allocation of `bytes` bytes and returns its new address.
 ///
 /// # Safety
-/// `place` must be an allocation made by [`allocate`] for this many bytes. It belongs to the caller, who must replace
-/// it by the new one.
+/// `place` must be an allocation made by [`allocate`] for this many bytes. The caller owns it and must replace its
+/// address by the returned one.
 unsafe fn moved(place: NonNull<u8>, bytes: usize) -> NonNull<u8> {
     let new = allocate(bytes);
     // SAFETY: both have the same length, nothing refers to the new one yet, and the old one belongs to the caller, with
@@ -25,9 +25,9 @@ unsafe fn moved(place: NonNull<u8>, bytes: usize) -> NonNull<u8> {
 }
 
 impl Slot {
-    /// Moves the entry, a string stored apart from it, and the allocation of a value with elements, where that is worth
-    /// it; not what those own in turn ([`Slot::own_aggregate_mut`]), and nothing that has another owner. Key, value,
-    /// metadata and the counted bytes stay the same.
+    /// Moves the allocations of the entry, of a string stored apart and of an aggregate, each if that is worth it. A
+    /// value with another owner is not moved, nor is what an aggregate owns in turn ([`Slot::own_aggregate_mut`]). Key,
+    /// value, metadata and the counted bytes stay the same.
     pub fn move_to(&mut self, mover: &mut Mover<'_>) {
         let shape = self.entry().shape();
         if mover.wants(self.address(), shape.allocation_bytes()) {
@@ -35,7 +35,7 @@ impl Slot {
             unsafe {
                 let base = moved(self.base(), shape.allocation_bytes());
                 let old = std::mem::replace(self, Slot::own(self.tag(), base));
-                // Its allocation is freed, and the new slot owns what the entry owns.
+                // The old allocation is already freed, and the new slot owns everything that the old one owned.
                 std::mem::forget(old);
             }
         }

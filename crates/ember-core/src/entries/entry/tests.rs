@@ -117,7 +117,8 @@ fn strings_are_stored_inline_or_apart_whichever_takes_less_memory() {
 
 #[test]
 fn strings_keep_their_bytes_when_moved_between_inline_and_apart() {
-    // With a key of 16 bytes: apart, together, apart in the same and in another class.
+    // With a key of 16 bytes, strings of these lengths are stored apart, inline, and apart in the same and in another
+    // size class.
     let lengths = [1024, 1025, 1000, 512, 600, 2048, 2049, 500, 3];
     for from in lengths {
         for to in lengths {

@@ -1,4 +1,4 @@
-//! Iteration that prefetches entries a few steps ahead: each is a cache line somewhere else in memory.
+//! Iteration that prefetches entries a few steps ahead, because each entry is in another cache line.
 
 use crate::entries::entry::EntryRef;
 

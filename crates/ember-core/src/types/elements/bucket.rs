@@ -5,9 +5,9 @@
 //! ```
 //!
 //! The tag in a slot is the hash bits after the prefix, so a bucket's table is in hash order. A division moves the
-//! first bit of the tag to the prefix and shifts the others up. The bit that would follow is not in the slot. Instead
-//! of hashing every element again, the bucket leaves the last bit of all tags 0 and continues with one bit less:
-//! `missing` counts the bits left out. Elements are hashed again, for full tags, when [`MISSING_MAX`] would be
+//! first bit of the tag to the prefix and shifts the others up. The slot does not contain the bit that would follow.
+//! Instead of hashing every element again, the bucket leaves the last bit of all tags 0 and continues with one bit
+//! less: `missing` counts the omitted bits. Elements are hashed again, for full tags, when [`MISSING_MAX`] would be
 //! exceeded.
 //!
 //! # Invariants
@@ -21,18 +21,18 @@ use crate::entries::hash::TAG_BITS;
 use crate::entries::table::{SLOTS_PER_GROUP, Table, group_offset_bytes};
 use crate::memory::prefetch;
 
-/// The length of the longest prefix, with which prefix and tag together take [`POSITION_BITS`].
+/// The maximum length of a prefix in bits: prefix and tag together then have [`POSITION_BITS`].
 pub(super) const DEPTH_MAX: u32 = 28;
 
-/// The bits of a hash that determine an element's place.
+/// The number of hash bits that determine an element's place.
 pub(super) const POSITION_BITS: u32 = DEPTH_MAX + TAG_BITS;
 
-/// The maximum number of tag bits that a bucket leaves out. With 16 bits left, one search in sixteen in a table of
+/// The maximum number of tag bits that a bucket omits. With 16 bits left, one search in sixteen in a table of
 /// [`super::LEN_MAX`] elements meets another element with the same tag.
 const MISSING_MAX: u32 = 4;
 
-/// The initial capacity of a table built by a division or a union, in percent of [`super::LEN_MAX`]. Little of it stays
-/// unused for long, and it avoids step-by-step growth, which would be two thirds of the moves.
+/// The initial capacity of a table built by a division or a union, in percent of [`super::LEN_MAX`]. Little of that
+/// capacity is unused for long, and it avoids step-by-step growth, which would cause two thirds of all moves of slots.
 const CAPACITY_PERCENT: usize = 70;
 
 const TAG_MASK: u32 = (1 << TAG_BITS) - 1;
@@ -43,7 +43,7 @@ pub(super) struct Bucket {
     pub(super) table: Table,
     /// The bits that all hashes begin with.
     prefix: u32,
-    /// The number of these bits.
+    /// The number of bits of the prefix.
     depth: u8,
     /// The number of bits at the end of the tags that are 0 whatever the hash.
     missing: u8,
@@ -68,7 +68,7 @@ impl Bucket {
         full_tag(hash, self.depth()) & !self.missing_mask()
     }
 
-    /// Returns the address at which the search for a hash begins.
+    /// Returns the address of the slots at which the search for a hash begins.
     #[inline]
     pub(super) fn group_address(&self, hash: u64) -> *const u8 {
         let groups = self.table.capacity() / SLOTS_PER_GROUP;
@@ -91,7 +91,7 @@ impl Bucket {
     }
 
     /// Calls `visit` for a few elements with hashes from `from` on, which must be in this bucket. Returns the hash to
-    /// continue from: all elements between the two have been visited. `None` marks the end of the last bucket.
+    /// continue from: all elements between both hashes have been visited. `None` marks the end of the last bucket.
     pub(super) fn scan(&self, from: u64, visit: impl FnMut(EntryRef<'_>)) -> Option<u64> {
         self.hash_after(self.table.scan(self.tag(from), visit))
     }

@@ -8,12 +8,12 @@
 //! united again. The directory maps the first `depth` bits of a hash to the bucket.
 //!
 //! So no operation takes longer than moving [`LEN_MAX`] slots, whatever the number of elements: one table of ten
-//! million elements would stop its shard for a tenth of a second whenever it grows. Up to `LEN_MAX` elements there is
+//! million elements would block its shard for a tenth of a second whenever it grows. Up to `LEN_MAX` elements there is
 //! one bucket and no directory.
 //!
 //! # Invariants
 //!
-//! * Exactly the places of the directory that begin with a bucket's prefix refer to that bucket.
+//! * Exactly the directory entries whose index begins with a bucket's prefix refer to that bucket.
 //! * At least one bucket is as deep as the directory (`deepest` counts these), unless there is no bucket.
 //! * `len`, `entry_bytes` and `slots_bytes` are the sums over all buckets.
 //! * No bucket has more than [`LEN_MAX`] elements, unless their hashes agree in the first [`bucket::DEPTH_MAX`] bits.
@@ -47,14 +47,16 @@ use hasher::ElementHasher;
 /// many buckets.
 pub(crate) const LEN_MAX: usize = if cfg!(test) { 24 } else { 4096 };
 
-/// Two halves with at most this many elements in total are united: far below [`LEN_MAX`], so that a set that grows and
-/// shrinks a little does not divide and unite repeatedly.
+/// The maximum number of elements, in total, of two halves that are united: far below [`LEN_MAX`], so that a set that
+/// grows and shrinks a little does not divide and unite repeatedly.
 const UNION_LEN_MAX: usize = LEN_MAX / 4;
 
-/// Random draws before [`Elements::random_place`] counts to a random element instead.
+/// The maximum number of random draws of [`Elements::random_place`], which then selects an element by a random number
+/// instead.
 const DRAWS_MAX: usize = 64;
 
-/// Scan steps per requested element: a scan that meets empty tables returns fewer elements rather than taking long.
+/// The maximum number of scan steps per requested element: a scan that meets empty tables returns fewer elements rather
+/// than taking long.
 const STEPS_PER_COUNT: usize = 10;
 
 /// The maximum number of names that [`Elements::fetch_ahead`] prefetches: enough to hide the latency of memory.
@@ -80,9 +82,9 @@ pub struct Elements {
     /// The number of buckets with the depth of the directory.
     deepest: usize,
     len: usize,
-    /// Bytes taken by entries.
+    /// Bytes of memory of the entries.
     entry_bytes: usize,
-    /// Bytes taken by the slots of all tables.
+    /// Bytes of memory of the slots of all tables.
     slots_bytes: usize,
 }
 
@@ -158,7 +160,8 @@ impl Elements {
         self.find_hashed(self.hasher.hash(name), name)
     }
 
-    /// Returns the hash bits that determine the place of an element: they find it again without its name.
+    /// Returns the hash bits that determine the place of an element; [`Elements::find_at`] finds the element by them
+    /// without its name.
     pub fn position_of(&self, name: &[u8]) -> u64 {
         self.hasher.hash(name) >> (64 - POSITION_BITS)
     }
@@ -176,7 +179,7 @@ impl Elements {
         Some(Place { bucket: index as u32, at })
     }
 
-    /// Prefetches what look-ups of these names, up to [`FETCHED_MAX`], will read.
+    /// Prefetches the memory that look-ups of these names, up to [`FETCHED_MAX`], will read.
     pub fn fetch_ahead<'n>(&self, names: impl Iterator<Item = &'n [u8]>) {
         if self.len < FETCHED_FROM_LEN {
             return;
@@ -212,8 +215,8 @@ impl Elements {
         self.buckets[place.bucket as usize].table.slot(place.at).entry()
     }
 
-    /// Adds an element unless one of this name exists, which stays unchanged. Returns whether it was added. O(1)
-    /// amortized; at worst a bucket is divided.
+    /// Adds an element unless one of this name exists; an existing one is not changed. Returns whether the element was
+    /// added. O(1) amortized; at worst a bucket is divided.
     pub fn insert(&mut self, name: &[u8], value: NewValue<'_>, expire_at_ms: Option<i64>) -> bool {
         let hash = self.hasher.hash(name);
         let is_new = self.find_hashed(hash, name).is_none();
@@ -410,14 +413,14 @@ impl Elements {
         FetchAhead::new(self.buckets.iter().flat_map(|bucket| bucket.table.iter()))
     }
 
-    /// Returns the places of the directory that begin with the prefix of a bucket.
+    /// Returns the range of directory indexes that begin with the prefix of a bucket.
     fn directory_range(&self, bucket: &Bucket) -> std::ops::Range<usize> {
         let shift = self.depth - bucket.depth();
         let first = (bucket.prefix() as usize) << shift;
         first..first + (1 << shift)
     }
 
-    /// Points the directory to the bucket at `index` in all places that begin with its prefix.
+    /// Makes all directory entries whose index begins with the bucket's prefix refer to the bucket at `index`.
     fn point_at(&mut self, index: usize) {
         let range = self.directory_range(&self.buckets[index]);
         if self.depth > 0 {
@@ -478,8 +481,8 @@ impl Elements {
         }
     }
 
-    /// Shortens the directory to the depth of the deepest bucket. O(buckets + directory), once for a union of all
-    /// deepest buckets.
+    /// Shortens the directory to the depth of the deepest bucket. O(buckets + directory), but only after all deepest
+    /// buckets were united.
     fn halve_directory(&mut self) {
         while self.deepest == 0 {
             self.depth -= 1;
@@ -496,7 +499,7 @@ impl Elements {
     /// Checks the invariants in the module's text. O(elements); for tests.
     ///
     /// # Panics
-    /// If one does not hold.
+    /// Panics if an invariant does not hold.
     pub fn check_invariants(&self) {
         let directory_len = if self.depth == 0 { 0 } else { 1 << self.depth };
         assert_eq!(self.directory.len(), directory_len, "the directory has a place for each prefix");

@@ -140,7 +140,7 @@ proptest! {
             if cursor == 0 {
                 break;
             }
-            // Elements that must stay are not popped.
+            // `PopRandom` is not applied, because it could remove elements that must exist during the whole scan.
             if let Some(change) = changes.next().filter(|change| !matches!(change, Change::PopRandom)) {
                 apply(&mut elements, &mut model, &mut random, change);
             }
@@ -177,7 +177,8 @@ fn elements_added_in_the_order_of_another_table_do_not_crowd() {
     let mut target = Elements::new();
     for entry in source.iter() {
         target.insert(entry.key(), NewValue::Int(0), None);
-        // In the source's order all of them would share the first bits of the hash, and so the deepest bucket.
+        // If both tables had the same order, all elements added so far would share the first bits of the hash, and so
+        // the deepest bucket.
         assert!(
             target.depth <= (target.len() / LEN_MAX).max(1).ilog2() + 4,
             "{} of {}",
@@ -219,7 +220,8 @@ fn every_element_is_drawn_equally_often() {
     let of = |entry: EntryRef<'_>| drawn.get(entry.key()).copied().unwrap_or(0.0);
     let chi_square: f64 = elements.iter().map(|entry| (of(entry) - expected).powi(2) / expected).sum();
     let freedom = elements.len() as f64 - 1.0;
-    // The chi-square distribution has this mean and twice this variance; chance never exceeds five standard deviations.
+    // The chi-square distribution has the mean `freedom` and the variance `2 * freedom`; random deviations practically
+    // never exceed five standard deviations.
     assert!((chi_square - freedom).abs() < 5.0 * (2.0 * freedom).sqrt(), "{chi_square} of {freedom}");
 }
 

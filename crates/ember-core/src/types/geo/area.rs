@@ -11,15 +11,15 @@ use super::{EARTH_RADIUS_M, Position, Shape, degrees, radians};
 /// Half the length of the equator in meters, according to the Mercator projection.
 const MERCATOR_MAX: f64 = 20_037_726.37;
 
-/// From this latitude on towards the poles, in degrees, cells are one step larger, and beyond the second limit two.
+/// The latitudes in degrees from which, towards the poles, cells are one step and two steps larger.
 const NARROW_LATITUDE: f64 = 66.0;
 const NARROWER_LATITUDE: f64 = 80.0;
 
 /// The neighbors in the order of the search, as steps to the east and to the north; the cell itself comes first.
 const NEIGHBORS: [(i32, i32); 8] = [(0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, -1)];
 
-/// The cells of a polygon whose center is outside the area of geohashes, or at its edge, are searched from here, in
-/// degrees. They still cover the polygon.
+/// The greatest coordinates, in degrees, around which cells of a polygon are searched: a center at the edge of the area
+/// of geohashes, or outside of it, is moved here. The cells still cover the polygon.
 const CENTRE_MAX: Position = Position { longitude: 179.9, latitude: 85.0 };
 
 /// A rectangle in degrees.
@@ -41,8 +41,8 @@ impl Bounds {
         }
     }
 
-    /// Returns the rectangle around `centre` whose sides are twice these lengths, in meters; wide enough at the
-    /// latitude where a degree is narrowest.
+    /// Returns the rectangle around `centre` with sides of twice these lengths in meters. Its width in degrees is
+    /// computed at the latitude where degrees are narrowest.
     fn of_sides(centre: Position, half_width: f64, half_height: f64) -> Bounds {
         let height = degrees(half_height / EARTH_RADIUS_M);
         let width_at = |latitude: f64| degrees(half_width / EARTH_RADIUS_M / radians(latitude).cos());
@@ -66,7 +66,8 @@ impl Bounds {
     }
 }
 
-/// Returns the bits per axis of cells of which three by three cover a circle of `radius_m` around `latitude`.
+/// Returns the number of bits per axis for which three by three cells cover a circle of `radius_m` meters around
+/// `latitude`.
 fn steps_for(mut radius_m: f64, latitude: f64) -> u32 {
     if radius_m == 0.0 {
         return STEP_MAX;
@@ -76,14 +77,14 @@ fn steps_for(mut radius_m: f64, latitude: f64) -> u32 {
         radius_m *= 2.0;
         step += 1;
     }
-    // Two steps larger, so that the cells also cover a circle whose center is at the edge of its cell.
+    // Cells are two steps larger, so that they also cover a circle whose center is at the edge of its cell.
     step -= 2;
     step -= i32::from(latitude.abs() > NARROW_LATITUDE);
     step -= i32::from(latitude.abs() > NARROWER_LATITUDE);
     step.clamp(1, STEP_MAX as i32) as u32
 }
 
-/// Returns whether the cells around `cell` end before the bounds do.
+/// Returns whether `cell` and its neighbors do not cover the bounds.
 fn is_too_small(cell: Cell, bounds: &Bounds) -> bool {
     cell.neighbor(0, 1).bounds().latitude.max < bounds.north
         || cell.neighbor(0, -1).bounds().latitude.min > bounds.south
@@ -91,7 +92,7 @@ fn is_too_small(cell: Cell, bounds: &Bounds) -> bool {
         || cell.neighbor(-1, 0).bounds().longitude.min > bounds.west
 }
 
-/// Returns the place nearest to `centre` that certainly has cells around it.
+/// Returns the position nearest to `centre` that certainly has cells on all sides.
 fn within_cells(centre: Position) -> Position {
     let Position { longitude, latitude } = CENTRE_MAX;
     Position {
@@ -100,8 +101,8 @@ fn within_cells(centre: Position) -> Position {
     }
 }
 
-/// Returns the cells to search for what `shape` around `centre` covers, in the order of the search; none twice in
-/// succession.
+/// Returns the cells that contain all positions covered by `shape` around `centre`, in the order of the search, without
+/// the same cell twice in succession.
 pub fn cells(centre: Position, shape: &Shape) -> impl Iterator<Item = Cell> + use<> {
     let bounds = Bounds::around(centre, shape);
     let mut step = steps_for(shape.reach_m(centre), centre.latitude);
@@ -190,7 +191,7 @@ mod tests {
         let mut random = Random::seeded(6);
         let mut covered = 0;
         for _ in 0..20_000 {
-            // Small polygons, and polygons that span the earth, whose center may be anywhere.
+            // Polygons are small or span the earth, and their center may be anywhere.
             let spread = 10f64.powf(random.unit() * 3.5 - 1.0);
             let middle = (random.unit() * 340.0 - 170.0, random.unit() * 160.0 - 80.0);
             let place = |random: &mut Random| Position {

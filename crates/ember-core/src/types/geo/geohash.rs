@@ -1,14 +1,14 @@
-//! Geohashes: bits of longitude and latitude in turn, as defined by G. Niemeyer's geohash.org.
+//! Geohashes: alternating bits of longitude and latitude, as defined by G. Niemeyer's geohash.org.
 //!
 //! A [`Cell`] of `step` bits for each axis is one of the 4^step rectangles that the ranges are divided into. Scores are
 //! cells of 26 bits for each axis: 52 bits, which a double holds exactly.
 
 use super::Position;
 
-/// The bits for each axis of a score.
+/// The number of bits per axis of a score.
 pub const STEP_MAX: u32 = 26;
 
-/// Degrees from `min` to `max`.
+/// An interval in degrees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// The lower end.
@@ -26,14 +26,14 @@ pub const LATITUDE: Interval = Interval { min: -85.051_128_78, max: 85.051_128_7
 /// The latitudes of a geohash as defined by geohash.org.
 const LATITUDE_STANDARD: Interval = Interval { min: -90.0, max: 90.0 };
 
-/// Every second bit: those of the latitude. The longitude's are the others.
+/// A mask of every second bit: the bits of the latitude. The others are the bits of the longitude.
 const LATITUDE_BITS: u64 = 0x5555_5555_5555_5555;
 const LONGITUDE_BITS: u64 = !LATITUDE_BITS;
 
 /// The digits of a geohash as text: those of geohash.org.
 const ALPHABET: &[u8; 32] = b"0123456789bcdefghjkmnpqrstuvwxyz";
 
-/// Characters of a geohash as text. The last one is always `0`: 52 bits are enough for ten characters.
+/// The number of characters of a geohash as text. The last one is always `0`: 52 bits are enough for ten characters.
 pub const TEXT_LEN: usize = 11;
 
 impl Interval {
@@ -43,7 +43,7 @@ impl Interval {
         (offset * (1u64 << step) as f64) as u32
     }
 
-    /// Returns the part with this number.
+    /// Returns the part with number `part` when the interval is divided into 2^`step` equal parts.
     fn of_part(self, part: u32, step: u32) -> Interval {
         let scale = self.max - self.min;
         let parts = (1u64 << step) as f64;
@@ -58,7 +58,7 @@ impl Interval {
     }
 }
 
-/// Spreads the bits of `number` to the even places.
+/// Spreads the bits of `number` to the even bit positions.
 fn spread(number: u32) -> u64 {
     const STEPS: [(u32, u64); 5] = [
         (16, 0x0000_FFFF_0000_FFFF),
@@ -70,7 +70,7 @@ fn spread(number: u32) -> u64 {
     STEPS.iter().fold(u64::from(number), |bits, (shift, mask)| (bits | bits << shift) & mask)
 }
 
-/// Gathers the bits at the even places.
+/// Gathers the bits at the even bit positions.
 fn gather(bits: u64) -> u32 {
     const STEPS: [(u32, u64); 5] = [
         (1, 0x3333_3333_3333_3333),
@@ -92,9 +92,9 @@ pub struct Cell {
 /// The rectangle of a cell in degrees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CellBounds {
-    /// From west to east.
+    /// The longitudes of the cell, from west to east.
     pub longitude: Interval,
-    /// From south to north.
+    /// The latitudes of the cell, from south to north.
     pub latitude: Interval,
 }
 
@@ -118,7 +118,8 @@ impl Cell {
         }
     }
 
-    /// Returns the adjacent cell: `east` and `north` are -1, 0 or 1. At an edge of the map it is on the other side.
+    /// Returns the adjacent cell: `east` and `north` are -1, 0 or 1. The neighbor of a cell at an edge of the map is at
+    /// the opposite edge.
     pub fn neighbor(self, east: i32, north: i32) -> Cell {
         let unused = 64 - self.step * 2;
         let moved = |bits: u64, own: u64, other: u64, by: i32| {
@@ -137,7 +138,7 @@ impl Cell {
         Cell { bits: moved(bits, LATITUDE_BITS, LONGITUDE_BITS, north), step: self.step }
     }
 
-    /// Returns the range of scores of the places in the cell, its end excluded.
+    /// Returns the range of scores of the places in the cell, the end of the range excluded.
     pub fn scores(self) -> (f64, f64) {
         let shift = 2 * (STEP_MAX - self.step);
         ((self.bits << shift) as f64, ((self.bits + 1) << shift) as f64)
@@ -149,8 +150,8 @@ pub fn score(position: Position) -> f64 {
     Cell::around(position, STEP_MAX).bits as f64
 }
 
-/// Returns the bits that a score stands for. Any score has some, by C's conversion on the processors that Redis runs
-/// on: fractions are cut off, negative numbers wrap.
+/// Returns the bits of a score. Every number is converted, as by C on the processors that Redis runs on: fractions are
+/// cut off, negative numbers wrap.
 pub fn bits_of_score(score: f64) -> u64 {
     const HALF: f64 = 9_223_372_036_854_775_808.0;
     if score < HALF {
@@ -162,7 +163,7 @@ pub fn bits_of_score(score: f64) -> u64 {
     }
 }
 
-/// Returns the position that a score stands for: the middle of its cell.
+/// Returns the position that a score represents: the middle of its cell.
 pub fn position(score: f64) -> Position {
     let bounds = Cell { bits: bits_of_score(score), step: STEP_MAX }.bounds();
     Position {
@@ -223,7 +224,7 @@ mod tests {
             assert_eq!(cell.neighbor(0, 1).neighbor(0, -1), cell);
             assert_eq!(cell.neighbor(0, 0), cell);
         }
-        // Around the earth.
+        // The last cell before the 180th meridian, and the first one after it.
         let last = Cell::around(at(179.999, 0.0), 10);
         assert_eq!(last.neighbor(1, 0), Cell::around(at(-179.999, 0.0), 10));
     }

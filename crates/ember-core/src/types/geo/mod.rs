@@ -1,7 +1,8 @@
 //! Places on the earth as scores of a sorted set: positions, distances, and the scores that a search reads.
 //!
 //! A position is stored as a 52-bit geohash ([`geohash`]), so that near places mostly have near scores. A search reads
-//! the cell around its center and the cells next to it ([`area`]), and measures the distance of what it finds there.
+//! the cell around its center and the cells next to it ([`area`]), and measures the distances of the members that it
+//! finds.
 
 pub mod area;
 pub mod geohash;
@@ -9,10 +10,10 @@ pub mod polygon;
 
 use polygon::Polygon;
 
-/// The mean radius of the earth in meters, as all distances here assume it.
+/// The mean radius of the earth in meters; all distances here are computed with it.
 pub const EARTH_RADIUS_M: f64 = 6_372_797.560_856;
 
-/// A place.
+/// A position on the earth.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Position {
     /// Degrees east, -180 to 180.
@@ -60,14 +61,14 @@ fn latitude_distance_m(from: f64, to: f64) -> f64 {
 pub enum Shape {
     /// All places within this distance.
     Circle {
-        /// The distance.
+        /// The maximum distance from the center.
         radius_m: f64,
     },
     /// All places in a box whose sides run along the axes.
     Rectangle {
-        /// From west to east.
+        /// The length of the sides from west to east.
         width_m: f64,
-        /// From south to north.
+        /// The length of the sides from south to north.
         height_m: f64,
     },
     /// All places in a polygon, wherever the center is.
@@ -96,7 +97,7 @@ impl Shape {
         }
     }
 
-    /// Returns a distance in meters from the center that no place inside exceeds.
+    /// Returns an upper bound in meters of the distance between the center and any position inside the shape.
     fn reach_m(&self, centre: Position) -> f64 {
         match *self {
             Shape::Circle { radius_m } => radius_m,

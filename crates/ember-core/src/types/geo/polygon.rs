@@ -54,7 +54,7 @@ impl Polygon {
         self.bounds
     }
 
-    /// Returns the distance in meters from `centre` to the farthest corner of its bounds.
+    /// Returns the distance in meters from `centre` to the farthest corner of the polygon's bounds.
     pub(super) fn reach_m(&self, centre: Position) -> f64 {
         let Bounds { west, south, east, north } = self.bounds;
         let corners = [(west, north), (east, north), (west, south), (east, south)];

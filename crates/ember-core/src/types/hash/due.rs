@@ -6,17 +6,17 @@
 //! few with each change, so that no change takes long: the table knows which fields still need an element and adds a
 //! new one for each.
 //!
-//! Both parts are binary heaps (Williams, "Algorithm 232: Heapsort", CACM 7(6), 1964). Elements to be checked are taken
-//! from the end of their heap, which leaves a heap.
+//! The unchecked elements and all others are two binary heaps (Williams, "Algorithm 232: Heapsort", CACM 7(6), 1964).
+//! Elements are removed for a check from the end of their heap, so that the rest is still a heap.
 //!
 //! [`Elements::position_of`]: crate::types::elements::Elements::position_of
 
 use crate::memory::size_class;
 
-/// Bits of a time in an element, and of a position.
+/// The number of bits of a time in an element, and of a position.
 const PART_BITS: u32 = 48;
 
-/// The last time that an element can hold. A field that expires later is examined at that time, and again later.
+/// The last time that an element can store. A field that expires later is examined at that time, and again after that.
 const TIME_MAX_MS: i64 = (1 << PART_BITS) - 1;
 
 /// The number of stale elements that are tolerated even if few fields have an expiry.
@@ -50,7 +50,7 @@ impl Due {
     }
 }
 
-/// A binary heap, the least first.
+/// A binary heap with the least element first.
 #[derive(Clone, Debug, Default)]
 struct Heap(Vec<Due>);
 
@@ -61,7 +61,7 @@ impl Heap {
 
     fn push(&mut self, due: Due) {
         if self.0.len() == self.0.capacity() {
-            // Grows by a quarter instead of doubling: this heap is the cost of a field's expiry.
+            // The heap grows by a quarter instead of doubling, because it is the memory cost of a field's expiry.
             self.0.reserve_exact((self.0.len() / 4).max(4));
         }
         self.0.push(due);
@@ -98,7 +98,7 @@ impl Heap {
 #[derive(Clone, Debug, Default)]
 pub(super) struct DueTimes {
     heap: Heap,
-    /// Elements yet to be checked.
+    /// The elements that this round of checks has yet to check.
     unchecked: Heap,
     /// The number of rounds of checks begun, modulo [`ROUNDS`].
     rounds: u32,
@@ -115,8 +115,8 @@ impl DueTimes {
         self.heap.0.len() + self.unchecked.0.len()
     }
 
-    /// Returns the round that a field records when an element is added for it; the same until the next round of checks.
-    /// Never 0.
+    /// Returns the number of the round, which a field records when an element is added for it. Never 0; it changes when
+    /// a round of checks begins.
     pub(super) fn round(&self) -> u32 {
         self.rounds + 1
     }

@@ -7,11 +7,11 @@ use crate::types::value::StringValue;
 /// A field of a hash.
 #[derive(Clone, Copy, Debug)]
 pub struct Field<'a> {
-    /// The name.
+    /// The name of the field.
     pub name: StringValue<'a>,
-    /// The value.
+    /// The value of the field.
     pub value: StringValue<'a>,
-    /// The expiry, Unix time in ms.
+    /// The expiry of the field, Unix time in ms; `None` if it never expires.
     pub expire_at_ms: Option<i64>,
 }
 
@@ -26,11 +26,11 @@ impl Field<'_> {
 /// The new expiry of a field that is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NewExpiry {
-    /// None.
+    /// No expiry.
     None,
-    /// The field's previous expiry.
+    /// The previous expiry of the field.
     Kept,
-    /// This Unix time in ms, which must be in the future.
+    /// This time, Unix time in ms, which must be in the future.
     At(i64),
 }
 
@@ -48,12 +48,12 @@ impl NewExpiry {
 /// A field about to be set.
 #[derive(Clone, Copy, Debug)]
 pub struct NewField<'a> {
-    /// The name.
+    /// The name of the field to set.
     pub name: &'a [u8],
-    /// The value.
+    /// The value to set.
     pub value: &'a [u8],
-    /// The value's own buffer, if it has one: kept instead of copied if the value is large.
+    /// The value's own buffer, if it has one: a large value shares it instead of being copied.
     pub shared: Option<&'a Arc<Vec<u8>>>,
-    /// The expiry.
+    /// The new expiry of the field.
     pub expiry: NewExpiry,
 }

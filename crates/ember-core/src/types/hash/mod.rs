@@ -9,8 +9,8 @@
 //! A hash takes the last form when it exceeds the configured limits, and never converts back.
 //!
 //! An expired field is invisible: look-ups compare its expiry with the current time. It is removed by
-//! [`Collection::remove_expired`], before a command reads the hash or when the shard's expiry index is due. Both take
-//! bounded steps, so an expired field may stay in memory unseen.
+//! [`Collection::remove_expired`], before a command reads the hash or when the shard's expiry index is due. Each call
+//! examines a limited number of fields, so an expired field may remain in memory, invisible.
 
 mod due;
 mod field;
@@ -43,7 +43,7 @@ enum Fields {
     Table(Box<Table>),
 }
 
-/// The two kinds of encodings; a listpack comes with its number of elements per field.
+/// A view of the two kinds of encodings; a listpack comes with its number of elements per field.
 enum View<'a> {
     Packed(&'a Listpack, usize),
     Table(&'a Table),
@@ -76,7 +76,7 @@ impl Hash {
         hash
     }
 
-    /// Returns the listpack of names and values, if that is the encoding. It is saved as it is.
+    /// Returns the listpack of names and values, if that is the encoding. Files contain the same bytes.
     pub fn pairs(&self) -> Option<&Listpack> {
         match &self.0 {
             Fields::Pairs(list) => Some(list),

@@ -6,8 +6,8 @@ use super::{Field, Hash, View, packed};
 use crate::algorithms::random::Random;
 use crate::types::collection::Collection;
 
-/// A table's fields are drawn one by one while at most one in this number is wanted. For more, drawing would repeat the
-/// same fields too often, and all fields are read instead. Redis has the same factor.
+/// The minimum number of a table's fields per requested field for drawing them one by one. With fewer, drawing would
+/// repeat the same fields too often, and all fields are read instead. Redis uses the same factor.
 const FIELDS_PER_DRAW_MIN: usize = 3;
 
 impl Hash {

@@ -4,8 +4,8 @@
 //!
 //! * `volatile` counts the fields with an expiry.
 //! * For each of these fields `due` has an element with its position and its expiry or an earlier time: when that time
-//!   comes, or the element is checked, the field gets another element. Without such fields `due` is empty.
-//! * The clock of a field's entry is the round of checks in which the field last got an element.
+//!   comes, or the element is checked, another element is added for the field. Without such fields `due` is empty.
+//! * The clock of a field's entry is the round of checks in which an element was last added for the field.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ use crate::memory::size_class;
 use crate::types::elements::{Elements, Place};
 use crate::types::value::StringValue;
 
-/// Elements checked per change of an expiry: enough to finish a round long before there are too many elements again.
+/// The number of elements checked per change of an expiry: enough to finish a round long before there are too many
+/// elements again.
 const CHECKS_PER_CHANGE: usize = 4;
 
 /// The fields of a large hash.
@@ -68,7 +69,7 @@ impl Table {
         self.fields.move_inside(from, most, mover)
     }
 
-    /// Prefetches what look-ups of these fields will read.
+    /// Prefetches the memory that look-ups of these fields will read.
     pub(super) fn fetch_ahead(&self, names: &[&[u8]]) {
         self.fields.fetch_ahead(names.iter().copied());
     }
@@ -112,7 +113,7 @@ impl Table {
         }
     }
 
-    /// [`Table::set`] for a field that gets or may have an expiry.
+    /// Like [`Table::set`], for a field that receives an expiry or may have one.
     fn set_volatile(&mut self, new: &NewField<'_>, now_ms: i64) -> bool {
         let place = self.fields.find(new.name);
         let old = place.map(|place| field(self.fields.entry(place)));
@@ -143,7 +144,8 @@ impl Table {
             return;
         }
         self.volatile = self.volatile + usize::from(new.is_some()) - usize::from(old.is_some());
-        // With a later expiry the field keeps its earlier element, so that repeated refreshing adds nothing.
+        // If the new expiry is later, the field keeps its earlier element, so that repeated extensions of an expiry add
+        // nothing.
         if let Some(at_ms) = new
             && old.is_none_or(|old| at_ms < old)
             && let Some(place) = self.fields.find(name)
@@ -172,7 +174,7 @@ impl Table {
         }
     }
 
-    /// Adds an element for each field at a position for which `is_wanted`, given expiry and clock, holds.
+    /// Adds an element for each field at `position` whose expiry and clock satisfy `is_wanted`.
     fn renew_due(&mut self, position: u64, is_wanted: impl Fn(i64, u32) -> bool) {
         let round = self.due.round();
         let needs_one =
@@ -207,7 +209,7 @@ impl Table {
         let mut removed = 0;
         for _ in 0..max {
             let Some(position) = self.due.pop(now_ms) else { break };
-            // Several fields may have one position. The expired ones are removed; the others may have lost their
+            // Several fields may share a position. The expired fields are removed; the others may have lost their
             // element.
             while let Some(place) = self.fields.find_at(position, |entry| entry.is_expired(now_ms)) {
                 names.add(self.fields.entry(place).key());

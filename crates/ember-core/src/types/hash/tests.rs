@@ -186,7 +186,7 @@ fn triplets_are_sorted_by_expiry() {
         ("5", Some(60)),
         ("3", Some(65)),
         ("5", None),
-        // Expires together with another field: placed after it.
+        // This field expires together with another one, and is placed after it.
         ("0", Some(65)),
     ];
     for (name, at_ms) in changes {
@@ -203,7 +203,7 @@ fn triplets_are_sorted_by_expiry() {
 fn small_hashes_are_small() {
     assert!(size_of::<Hash>() <= 32);
     let hash = numbered(10, &EncodingLimits::DEFAULT);
-    // Ten integers below 128 twice, two bytes each, and seven bytes of head and end.
+    // Ten times two integers below 128 of two bytes each, and seven bytes of header and end.
     assert_eq!(hash.memory_bytes(), size_class(47));
 }
 

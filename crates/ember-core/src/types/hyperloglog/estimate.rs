@@ -5,13 +5,13 @@
 
 use super::{RANK_BITS, REGISTERS};
 
-/// `1 / (2 ln 2)`.
+/// The constant factor of the estimate: `1 / (2 ln 2)`.
 const ALPHA: f64 = 0.721_347_520_444_481_7;
 
 /// How often each value occurs among the registers.
 #[derive(Clone, Debug)]
 pub struct Histogram {
-    /// By value; registers have six bits.
+    /// The number of registers with each value; a register has six bits.
     counts: [u32; 64],
     /// The number of added registers that are not zero.
     not_zero: usize,

@@ -10,13 +10,13 @@
 //! ```
 //!
 //! In the dense form, the 16384 registers take six bits each, the first one in the lowest bits of the first byte.
-//! [`sparse`] is the other form.
+//! [`sparse`] describes the sparse form.
 //!
 //! The low 14 bits of an element's hash select a register, which stores the maximum number of trailing zeros of the
 //! other 50 bits, plus one. The estimate ([`estimate`]) follows from how often each value occurs among the registers.
 //!
-//! The bytes may come from a client, so everything but their length and first bytes ([`encoding`]) may be invalid:
-//! [`Corrupt`].
+//! The bytes may come from a client: [`encoding`] checks their length and first bytes; if the rest is invalid,
+//! functions return [`Corrupt`].
 //!
 //! Source: Flajolet et al., "HyperLogLog: the analysis of a near-optimal cardinality estimation algorithm" (2007);
 //! Heule et al., "HyperLogLog in practice" (2013). The format: Redis, `hyperloglog.c` by S. Sanfilippo.
@@ -32,7 +32,7 @@ pub use sparse::{Opcode, Opcodes};
 pub const REGISTERS: usize = 1 << INDEX_BITS;
 
 const INDEX_BITS: u32 = 14;
-/// Bits of the hash after the register's index.
+/// The number of hash bits after the register's index.
 const RANK_BITS: u32 = 64 - INDEX_BITS;
 const REGISTER_BITS: usize = 6;
 const REGISTER_MASK: u32 = (1 << REGISTER_BITS) - 1;
@@ -154,7 +154,7 @@ pub fn observe_dense(bytes: &mut [u8], observation: Observation) -> bool {
 /// `sparse_bytes_max` becomes dense. O(bytes), in a dense one O(1).
 ///
 /// # Errors
-/// If the registers are corrupt; they may have changed.
+/// Returns [`Corrupt`] if the registers are invalid; they may have changed.
 pub fn observe(
     bytes: &mut Vec<u8>,
     observation: Observation,
@@ -176,7 +176,7 @@ pub fn observe(
 /// Converts a HyperLogLog to the dense form. Returns false if it is dense already. O(registers).
 ///
 /// # Errors
-/// If the registers are corrupt; they are then unchanged.
+/// Returns [`Corrupt`] if the registers are invalid; they are then unchanged.
 pub fn convert_to_dense(bytes: &mut Vec<u8>) -> Result<bool, Corrupt> {
     if encoding(bytes) == Some(Encoding::Dense) {
         return Ok(false);
@@ -191,7 +191,7 @@ pub fn convert_to_dense(bytes: &mut Vec<u8>) -> Result<bool, Corrupt> {
     Ok(true)
 }
 
-/// Calls `each` with the first index, the length and the value of runs of registers; zeros may be left out.
+/// Calls `each` with the first index, the length and the value of each run of registers; runs of zeros may be omitted.
 fn each_run(bytes: &[u8], mut each: impl FnMut(usize, usize, u8)) -> Result<(), Corrupt> {
     let registers = &bytes[HEADER_BYTES..];
     if encoding(bytes) == Some(Encoding::Dense) {
@@ -221,7 +221,7 @@ pub fn opcodes(bytes: &[u8]) -> Opcodes<'_> {
 /// Returns the estimated number of distinct elements added. O(registers).
 ///
 /// # Errors
-/// If the registers are corrupt.
+/// Returns [`Corrupt`] if the registers are invalid.
 pub fn estimate(bytes: &[u8]) -> Result<u64, Corrupt> {
     let mut histogram = Histogram::default();
     each_run(bytes, |_, len, value| histogram.add(value, len))?;
@@ -241,14 +241,14 @@ impl Union {
     /// Adds a HyperLogLog. O(registers).
     ///
     /// # Errors
-    /// If its registers are corrupt.
+    /// Returns [`Corrupt`] if its registers are invalid.
     pub fn add(&mut self, bytes: &[u8]) -> Result<(), Corrupt> {
         each_run(bytes, |first, len, value| {
             self.0[first..first + len].iter_mut().for_each(|register| *register = value.max(*register));
         })
     }
 
-    /// Returns the estimated number of distinct elements added to any of them. O(registers).
+    /// Returns the estimated number of distinct elements of the union. O(registers).
     pub fn estimate(&self) -> u64 {
         let mut histogram = Histogram::default();
         self.0.iter().for_each(|&value| histogram.add(value, 1));
@@ -307,7 +307,7 @@ mod tests {
             bytes.truncate(HEADER_BYTES);
             (0..random.below(40)).for_each(|_| bytes.push(random.next_u32() as u8));
             if round % 2 == 0 {
-                // Nearly valid: the lengths often add up.
+                // Nearly valid bytes: the lengths of the runs often add up.
                 bytes.truncate(HEADER_BYTES + random.below(6));
                 sparse::push_zeros(&mut bytes, 16_000 + random.below(400));
             }

@@ -6,14 +6,14 @@
 //! 1vvvvvxx            a run of x + 1 registers with value v + 1
 //! ```
 //!
-//! Runs are split and joined as in Redis, so that equal histories give equal bytes.
+//! Runs are split and joined as in Redis, so that the same commands produce the same bytes.
 
 use super::{Corrupt, Observation};
 
 const ZEROS_MAX: usize = 64;
 const VALUE_MAX: u8 = 32;
 const VALUE_RUN_MAX: usize = 4;
-/// The number of runs examined for joining after a change, beginning with the one before it.
+/// The number of runs examined for joining after a change, beginning with the run before the changed one.
 const JOINED_RUNS: usize = 5;
 
 /// A run of equal registers.
@@ -25,9 +25,9 @@ pub enum Opcode {
     ManyZeros(usize),
     /// Registers that are not zero.
     Value {
-        /// 1 to 32.
+        /// The value of the registers: 1 to 32.
         value: u8,
-        /// 1 to 4.
+        /// The number of registers: 1 to 4.
         len: usize,
     },
 }
@@ -105,7 +105,7 @@ pub(super) enum Outcome {
     Unchanged,
     /// The register was raised.
     Changed,
-    /// The value is too large for this form, or the bytes would exceed their limit. Nothing was changed.
+    /// The value is too large for the sparse form, or the bytes would exceed their limit. Nothing was changed.
     DoesNotFit,
 }
 
@@ -156,7 +156,7 @@ pub(super) fn observe(
     Ok(Outcome::Changed)
 }
 
-/// Joins runs of equal values from the one at `at` on.
+/// Joins adjacent runs of equal values, beginning with the run at `at`.
 fn join(bytes: &mut Vec<u8>, mut at: usize) {
     for _ in 0..JOINED_RUNS {
         let Some(opcode) = bytes.get(at..).and_then(Opcode::read) else { return };

@@ -41,7 +41,7 @@ impl Compressed {
         mover.move_bytes(&mut self.0);
     }
 
-    /// Returns the listpack. O(bytes of it).
+    /// Returns the listpack. O(its bytes).
     pub(super) fn unpack(&self) -> Listpack {
         let bytes = lzf::decompress(&self.0[HEADER_BYTES..], self.len_bytes());
         let packed = bytes.and_then(|bytes| Listpack::from_bytes(bytes).ok());

@@ -13,7 +13,7 @@ pub enum Element<'a> {
     Integer(i64),
     /// Bytes inside a node.
     Bytes(&'a [u8]),
-    /// Too many bytes for a node, behind their own pointer.
+    /// Bytes too large for the listpack of a node, behind a pointer of their own.
     Large(&'a Arc<Vec<u8>>),
 }
 

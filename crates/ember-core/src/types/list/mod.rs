@@ -1,8 +1,8 @@
 //! A list: one listpack while it is small, then a quicklist.
 //!
-//! The form follows Redis 7.2: before elements are added, the resulting bytes and number are compared with
-//! `list-max-listpack-size`, and a list that would exceed it becomes a quicklist. After a removal, a quicklist of a
-//! single node of at most half that size becomes a listpack again.
+//! The form follows Redis 7.2: before elements are added, the resulting size in bytes and number of elements are
+//! compared with `list-max-listpack-size`, and a list that would exceed it becomes a quicklist. After a removal, a
+//! quicklist of a single node of at most half that size becomes a listpack again.
 
 mod compressed;
 mod element;
@@ -42,7 +42,7 @@ pub enum Side {
     After,
 }
 
-/// A part of a list.
+/// A node of a list, as it is saved.
 #[derive(Clone, Debug)]
 pub enum NodeView<'a> {
     /// Elements in a listpack: the list's own, or an unpacked copy of a compressed node.
@@ -235,8 +235,8 @@ impl List {
         };
     }
 
-    /// Replaces the element at `index`. Returns whether there is one. As in Redis, the form is adapted to the new
-    /// element in any case. O(nodes to the nearer end + bytes of a node).
+    /// Replaces the element at `index`. Returns whether there is one. As in Redis, the list may convert to a quicklist
+    /// for the new element even if there is none to replace. O(nodes to the nearer end + bytes of a node).
     pub fn set(&mut self, index: usize, element: NewElement<'_>, limit: NodeLimit) -> bool {
         self.convert_if_full(element.bytes().len(), 1, limit);
         if index >= self.len() {
@@ -254,8 +254,8 @@ impl List {
         true
     }
 
-    /// Inserts `element` next to the first one equal to `pivot`. Returns whether there is one. As in Redis, the form is
-    /// adapted to the new element in any case. O(N).
+    /// Inserts `element` next to the first one equal to `pivot`. Returns whether there is one. As in Redis, the list
+    /// may convert to a quicklist for the new element even if there is no such pivot. O(N).
     pub fn insert_next_to(
         &mut self,
         pivot: &Needle<'_>,
@@ -310,7 +310,7 @@ impl List {
         removed
     }
 
-    /// Adds an element without checking the form.
+    /// Adds an element without converting the list.
     #[inline]
     fn push_here(&mut self, end: End, element: NewElement<'_>, limit: NodeLimit) {
         match (&mut self.form, end) {
@@ -320,7 +320,7 @@ impl List {
         }
     }
 
-    /// Removes elements without checking the form.
+    /// Removes elements without converting the list.
     fn remove_here(&mut self, start: usize, count: usize, limit: NodeLimit) {
         match &mut self.form {
             Form::Packed(packed) => {
@@ -332,7 +332,7 @@ impl List {
         }
     }
 
-    /// Converts to a quicklist if a listpack would be too large with `count` more elements of `bytes` in total.
+    /// Converts to a quicklist if a listpack would be too large with `count` more elements of `bytes` bytes in total.
     fn convert_if_full(&mut self, bytes: usize, count: usize, limit: NodeLimit) {
         if let Form::Packed(packed) = &mut self.form
             && limit.is_exceeded_by(packed.len_bytes() + bytes, packed.len() + count)

@@ -12,19 +12,19 @@ use crate::memory::size_class;
 use crate::types::limits::EncodingLimits;
 use crate::types::listpack::Listpack;
 
-/// The bytes that Redis adds to the length of an element when it checks whether a node has room for it.
+/// The bytes that Redis adds to the length of an element when it checks whether a node has space for it.
 const ENTRY_OVERHEAD_BYTES: usize = 8;
 
 /// The maximum size in bytes of a node whose limit is a number of elements, as in Redis.
 const COUNTED_BYTES_MAX: usize = 8192;
 
-/// The bytes that `list-max-listpack-size` -1 stands for; each step down doubles them.
+/// The size in bytes that `list-max-listpack-size` -1 stands for; each lower value doubles it.
 const SIZED_BYTES_MIN: usize = 4096;
 
 /// The lowest effective `list-max-listpack-size`; lower values have the same effect.
 const LEVEL_LOWEST: i64 = -5;
 
-/// The two counters and the vector of an `Arc<Vec<u8>>`, without the vector's own bytes.
+/// The size in bytes of the two counters and the vector of an `Arc<Vec<u8>>`, excluding the vector's buffer.
 const SHARED_BYTES: usize = 2 * size_of::<usize>() + size_of::<Vec<u8>>();
 
 /// The size in bytes above which elements are stored outside of listpacks, whatever the configuration. One limit per
@@ -40,11 +40,11 @@ pub fn set_large_element_bytes(bytes: usize) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeLimit {
     bytes_max: usize,
-    /// Elements of more bytes get their own nodes.
+    /// The size in bytes above which an element gets a node of its own.
     element_bytes_max: usize,
-    /// `usize::MAX` if the limit is one of bytes.
+    /// The maximum number of elements of a node; `usize::MAX` if the limit is a number of bytes.
     count_max: usize,
-    /// Nodes at each end that are not compressed; 0 disables compression.
+    /// The number of nodes at each end that are not compressed; 0 disables compression.
     pub(super) compress_depth: usize,
 }
 
@@ -94,7 +94,7 @@ impl NodeLimit {
         if self.count_max == usize::MAX { bytes <= self.bytes_max / 2 } else { count <= self.count_max / 2 }
     }
 
-    /// Returns whether an element of `bytes` is stored outside of listpacks.
+    /// Returns whether an element of `bytes` bytes is stored outside of listpacks.
     pub(super) fn is_large(self, bytes: usize) -> bool {
         bytes > self.bytes_max.min(self.element_bytes_max)
     }
@@ -157,7 +157,7 @@ impl Node {
         }
     }
 
-    /// Returns the node's listpack, if that is not compressed and has room for an element of `bytes`.
+    /// Returns the node's listpack, if it is not compressed and has space for an element of `bytes` bytes.
     pub(super) fn packed_with_space(&mut self, bytes: usize, limit: NodeLimit) -> Option<&mut Listpack> {
         match self {
             Node::Packed(packed)
@@ -273,7 +273,7 @@ pub(super) fn visit_listpack_back(packed: &Listpack, count: usize, visit: &mut i
     packed.iter_back().take(count).for_each(|element| visit(element.into()));
 }
 
-/// [`Node::find`] in a listpack.
+/// Like [`Node::find`], in a listpack.
 #[inline]
 pub(super) fn find_in_listpack(
     packed: &Listpack,
@@ -314,7 +314,7 @@ pub(super) fn remove_in_listpack(
     if removed == 0 {
         return 0;
     }
-    // The number of matches that stay before the first removed one.
+    // The number of matches before the first one to be removed.
     let spared = if from == End::Front { 0 } else { matches - removed };
     let mut seen = 0;
     packed.retain(|element| {

@@ -1,9 +1,9 @@
 //! A quicklist: the form of a large list, a double-ended queue of nodes of bounded size.
 //!
-//! An element at an end is found at once, one inside by the lengths of the nodes before or after it. A change rewrites
-//! one node; a full node is split, and small adjacent nodes are merged, by the rules of Redis's quicklist, so that the
-//! same commands leave lists in the same encoding. The nodes are in a ring of 24 bytes per node instead of being
-//! linked: the ring is traversed at the speed of memory, and inserting a node moves at most half of it.
+//! An element at an end is found in O(1), an inner element by the lengths of the nodes before or after it. A change
+//! rewrites one node; a full node is split, and small adjacent nodes are merged, by the rules of Redis's quicklist, so
+//! that the same commands leave lists in the same encoding. The nodes are in a ring of 24 bytes per node instead of
+//! being linked: the ring is traversed at the speed of memory, and inserting a node moves at most half of it.
 //!
 //! Nodes farther from both ends than `list-compress-depth` are compressed when they are built or edited, as in Redis.
 //! Readers of such a node unpack a copy; an edit unpacks the node itself, and [`Quicklist::settle`] compresses it
@@ -99,8 +99,8 @@ impl Quicklist {
         self.nodes.len()
     }
 
-    /// Moves what nodes own to other allocations: nodes with about `most` elements, from index `from` on. Returns the
-    /// index to continue from; 0 at the end.
+    /// Moves the memory of nodes to other allocations: of nodes with about `most` elements, from index `from` on.
+    /// Returns the index to continue from; 0 at the end.
     pub(super) fn move_nodes(&mut self, from: u64, most: usize, mover: &mut Mover<'_>) -> u64 {
         let mut next = usize::try_from(from).unwrap_or(usize::MAX);
         let mut left = most;
@@ -269,11 +269,11 @@ impl Quicklist {
         self.settle(changed, nodes_before, limit);
     }
 
-    /// [`Quicklist::remove_range`] without [`Quicklist::settle`]; returns the index of the node that was changed.
+    /// Like [`Quicklist::remove_range`], without [`Quicklist::settle`]; returns the index of the node that was changed.
     fn remove(&mut self, start: usize, count: usize) -> usize {
         let Some(Place { mut node, index }) = self.place(start) else { return 0 };
         let mut left = count.min(self.count - start);
-        // First the elements of the first node, if it begins before `start`, then whole nodes, then the rest.
+        // Removes elements of the first node, if it begins before `start`, then whole nodes, then the rest.
         if index > 0 {
             let removed = left.min(self.nodes[node].len() - index);
             self.remove_in_node(node, index, removed);
@@ -448,8 +448,8 @@ impl Quicklist {
         self.insert_node(node + 1, Node::Packed(tail));
     }
 
-    /// Merges nodes around `centre` in pairs where one node can hold both: the two before it, the two after it, itself
-    /// with the one before, and the result with the one after.
+    /// Merges nodes around `centre` in pairs where one node can hold both: the two nodes before it, the two nodes after
+    /// it, `centre` with the node before it, and the result with the node after it.
     fn merge_around(&mut self, mut centre: usize, limit: NodeLimit) {
         if centre >= 2 && self.merge_with_next(centre - 2, limit) {
             centre -= 1;
@@ -533,7 +533,8 @@ impl Quicklist {
 
     #[cold]
     fn settle_some(&mut self, changed: usize, nodes_before: usize, depth: usize) {
-        /// How far from its first node a change can reach: two pairs of nodes are merged on either side.
+        /// The maximum distance of a changed node from the first node of a change: two pairs of nodes are merged on
+        /// either side.
         const REACH: usize = 3;
         /// The maximum number of nodes that one change adds.
         const ADDED_MAX: usize = 2;
@@ -555,7 +556,7 @@ impl Quicklist {
         }
     }
 
-    /// Compresses a node if that is worth it. O(bytes of it).
+    /// Compresses a node if that is worth it. O(its bytes).
     fn compress(&mut self, at: usize) {
         let node = &mut self.nodes[at];
         if let Node::Packed(packed) = node
@@ -568,7 +569,7 @@ impl Quicklist {
         }
     }
 
-    /// Unpacks a node if it is compressed. O(bytes of it).
+    /// Unpacks a node if it is compressed. O(its bytes).
     fn unpack(&mut self, at: usize) {
         let node = &mut self.nodes[at];
         if let Node::Compressed(compressed) = node {

@@ -184,7 +184,7 @@ fn side() -> impl Strategy<Value = Side> {
     prop_oneof![Just(Side::Before), Just(Side::After)]
 }
 
-/// Few different values, so that equal ones occur; some are larger than any node.
+/// Returns one of few different values, so that equal elements occur; some are larger than any node.
 fn element() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         8 => (0i64..6).prop_map(|number| number.to_string().into_bytes()),

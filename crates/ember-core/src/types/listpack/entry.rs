@@ -15,9 +15,9 @@
 
 use super::Element;
 
-/// The longest integer entry: a first byte and 64 bits.
+/// The maximum size in bytes of an integer entry, without its back length: a first byte and 64 bits.
 const HEAD_BYTES_MAX: usize = 9;
-/// The longest back length.
+/// The maximum size in bytes of a back length.
 const BACK_BYTES_MAX: usize = 5;
 
 const INT16: u8 = 0xF1;

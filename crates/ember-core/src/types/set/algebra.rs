@@ -16,8 +16,8 @@ use crate::types::intset::Intset;
 use crate::types::limits::EncodingLimits;
 use crate::types::listpack::Listpack;
 
-/// Calls `visit` for every member that all `sets` have, until it breaks, in the order of the smallest set; sorts `sets`
-/// by size. O(N*M), N being the members of the smallest set and M the sets.
+/// Calls `visit` for every member that all `sets` contain, until it breaks, in the order of the smallest set; sorts
+/// `sets` by size. O(N*M), N being the members of the smallest set and M the sets.
 pub fn for_each_in_all(sets: &mut [&Set], mut visit: impl FnMut(Element<'_>) -> ControlFlow<()>) {
     sets.sort_by_key(|set| set.len());
     let Some((&smallest, others)) = sets.split_first() else { return };
@@ -32,7 +32,7 @@ pub fn for_each_in_all(sets: &mut [&Set], mut visit: impl FnMut(Element<'_>) -> 
     });
 }
 
-/// Returns the set of the members that all `sets` have; see [`for_each_in_all`].
+/// Returns the set of the members that all `sets` contain; see [`for_each_in_all`].
 pub fn intersection(sets: &mut [&Set], limits: &EncodingLimits) -> Set {
     let mut integers_only = true;
     let mut result = match sets.iter().min_by_key(|set| set.len()) {
@@ -57,7 +57,7 @@ fn integer_in(member: Element<'_>) -> Option<i64> {
     }
 }
 
-/// Returns a set of which all members are integers as an intset.
+/// Returns an intset with the members of a set of integers.
 fn intset_of(set: &Set) -> Set {
     let mut numbers = Vec::new();
     set.for_each(|member| numbers.extend(integer_in(member)));
@@ -69,7 +69,7 @@ fn intset_of(set: &Set) -> Set {
     Set::Intset(intset)
 }
 
-/// [`Set::try_for_each_batch`] for all members.
+/// Like [`Set::try_for_each_batch`], for all members.
 fn for_each_batch(set: &Set, mut visit: impl FnMut(&[Element<'_>])) {
     let _ = set.try_for_each_batch(|members| {
         visit(members);
@@ -81,8 +81,8 @@ fn are_intsets(sets: &[&Set]) -> bool {
     sets.iter().all(|set| matches!(set, Set::Intset(_)))
 }
 
-/// Calls `visit` for every member that at least one of `sets` has, in ascending order if all sets are intsets. O(N) for
-/// N members in total, of which all but those of the largest and the last set are copied.
+/// Calls `visit` for every member that at least one of `sets` contains, in ascending order if all sets are intsets.
+/// O(N) for N members in total; all members except those of the largest and the last set are copied.
 pub fn for_each_in_any(sets: &[&Set], limits: &EncodingLimits, mut visit: impl FnMut(Element<'_>)) {
     if sets.len() > 1 && are_intsets(sets) {
         return union(sets, limits).for_each(visit);
@@ -113,7 +113,7 @@ pub fn for_each_in_any(sets: &[&Set], limits: &EncodingLimits, mut visit: impl F
     }
 }
 
-/// Returns the set of the members that at least one of `sets` has. O(N) for N members in total.
+/// Returns the set of the members that at least one of `sets` contains. O(N) for N members in total.
 pub fn union(sets: &[&Set], limits: &EncodingLimits) -> Set {
     let mut result = Set::default();
     for set in sets {
@@ -129,16 +129,16 @@ pub fn union(sets: &[&Set], limits: &EncodingLimits) -> Set {
 
 /// The cheaper way to compute a difference.
 enum DifferenceWay {
-    /// The first set is one of the others: the difference is empty.
+    /// The first set is also one of the others: the difference is empty.
     Nothing,
     /// Each member of the first set is looked up in the others.
     LookUp,
-    /// The members of the others are removed from the first set's.
+    /// The members of the other sets are removed from those of the first set.
     TakeAway,
 }
 
 impl DifferenceWay {
-    /// Chooses as Redis does: look-ups are cheaper and may end early, so they count half.
+    /// Chooses the way as Redis does: look-ups are cheaper and may end early, so they count half.
     fn choose(first: &Set, others: &[&Set]) -> DifferenceWay {
         if others.iter().any(|other| std::ptr::eq(*other, first)) {
             return DifferenceWay::Nothing;
@@ -149,8 +149,8 @@ impl DifferenceWay {
     }
 }
 
-/// Calls `visit` for every member of `first` that none of `others` has, in the order of `first`. O(N) for N members in
-/// total, or O(N*M) for N members of the first of M sets if that is less.
+/// Calls `visit` for every member of `first` that none of `others` contains, in the order of `first`. O(N) for N
+/// members in total, or O(N*M) for N members of the first of M sets if that is less.
 pub fn for_each_difference(first: &Set, others: &mut [&Set], mut visit: impl FnMut(Element<'_>)) {
     match DifferenceWay::choose(first, others) {
         DifferenceWay::Nothing => {}
@@ -185,7 +185,7 @@ pub fn for_each_difference(first: &Set, others: &mut [&Set], mut visit: impl FnM
     }
 }
 
-/// Returns the set of the members of `first` that none of `others` has; costs as [`for_each_difference`].
+/// Returns the set of the members of `first` that none of `others` contains; same cost as [`for_each_difference`].
 pub fn difference(first: &Set, others: &mut [&Set], limits: &EncodingLimits) -> Set {
     let mut result = Set::default();
     if !matches!(DifferenceWay::choose(first, others), DifferenceWay::TakeAway) {

@@ -6,7 +6,7 @@
 //! * **hashtable**: everything else, in no order.
 //!
 //! A set changes to another encoding when a member that does not fit is added, as in Redis 7.2, and never back.
-//! [`algebra`] has unions, intersections and differences, [`sample`] random members.
+//! [`algebra`] computes unions, intersections and differences, [`sample`] selects random members.
 
 pub mod algebra;
 mod sample;
@@ -137,8 +137,8 @@ impl Set {
         }
     }
 
-    /// Converts to a hashtable at once if `count` members are too many for a compact encoding. They are about to be
-    /// added, though some may exist already. O(members) in that case.
+    /// Converts to a hashtable at once if `count` members are too many for a compact encoding: the caller is about to
+    /// add these, though some of them may exist already. O(members) for a conversion.
     pub fn expect(&mut self, count: usize, limits: &EncodingLimits) {
         let count_max = match self {
             Set::Intset(_) => limits.set_max_intset_entries,
@@ -259,7 +259,7 @@ impl Set {
         });
     }
 
-    /// [`Set::try_for_each`] with up to [`FETCHED_MAX`] members at once.
+    /// Like [`Set::try_for_each`], with up to [`FETCHED_MAX`] members at once.
     fn try_for_each_batch(&self, visit: impl FnMut(&[Element<'_>]) -> ControlFlow<()>) -> ControlFlow<()> {
         match self {
             Set::Intset(intset) => try_for_each_batch_of(intset.iter().map(Element::Integer), visit),
@@ -270,7 +270,7 @@ impl Set {
         }
     }
 
-    /// Prefetches what look-ups of these members will read.
+    /// Prefetches the memory that look-ups of these members will read.
     fn fetch_ahead(&self, members: &[Element<'_>]) {
         if let Set::Table(elements) = self {
             elements.fetch_ahead(members.iter().filter_map(|&member| match member {
@@ -324,7 +324,7 @@ fn find(listpack: &Listpack, member: &[u8]) -> Option<usize> {
     listpack.find(listpack.first()?, member, 0)
 }
 
-/// Returns whether the members of an intset and another one of `len_bytes` fit into a listpack.
+/// Returns whether the members of an intset and another one of `len_bytes` bytes fit into a listpack.
 fn fits_listpack(intset: &Intset, len_bytes: usize, limits: &EncodingLimits) -> bool {
     let digits_max = [intset.first(), intset.last()]
         .into_iter()

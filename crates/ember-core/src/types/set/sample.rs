@@ -1,7 +1,7 @@
 //! Random members of a set.
 //!
 //! Different members are selected in one of two ways: few by drawing until there are enough, many by one pass over the
-//! members that takes each with the probability `wanted / left` (Knuth, "The Art of Computer Programming", volume 2,
+//! members that selects each with the probability `wanted / left` (Knuth, "The Art of Computer Programming", volume 2,
 //! algorithm 3.4.2 S). Either way the work is proportional to the requested number.
 
 use std::collections::HashSet;
@@ -13,10 +13,10 @@ use crate::types::collection::Collection;
 use crate::types::limits::EncodingLimits;
 use crate::types::listpack::Listpack;
 
-/// When at least one member in this number is wanted, different ones are selected in one pass.
+/// Different members are selected in one pass if at least one in this number of members is requested.
 const PASS_SHARE: usize = 3;
 
-/// When more than this number of members are removed for each one that stays, the set is rebuilt from those that stay.
+/// The number of removed members per remaining one above which the set is rebuilt from the remaining members.
 const KEEP_SHARE: usize = 5;
 
 /// Selects `wanted` of `len` items in one pass, each with the same probability.
@@ -109,8 +109,9 @@ impl Set {
         }
     }
 
-    /// Removes `count` random members, fewer than there are, and calls `visit` with each. O(count), O(N) in a listpack.
-    /// If nearly all are removed, the rest becomes a new set, whose encoding may be more compact.
+    /// Removes `count` random members, which must be fewer than the set contains, and calls `visit` with each.
+    /// O(count), O(N) in a listpack. If nearly all are removed, the rest becomes a new set, whose encoding may be more
+    /// compact.
     pub fn pop_many(
         &mut self,
         count: usize,

@@ -1,8 +1,8 @@
-//! A large sorted set: a hash table of members, each with its score, and a tree that keeps them in order.
+//! A large sorted set: a hash table of members, each with its score, and a tree that orders them.
 //!
 //! Members are not stored twice: the tree refers to the table's entries by their addresses. An entry keeps its address
-//! until its member is removed, whatever the table does; another score is written into it in place. When an entry is
-//! moved, the tree is updated at once ([`Indexed::move_inside`]).
+//! until its member is removed, whatever the table does; a new score is written in place. When an entry is moved, the
+//! tree is updated at once ([`Indexed::move_inside`]).
 //!
 //! # Invariants
 //!
@@ -24,7 +24,7 @@ use crate::memory::moving::Mover;
 use crate::types::elements::Elements;
 use crate::types::value::StringValue;
 
-/// How many entries ahead an iteration prefetches.
+/// The number of entries that an iteration prefetches ahead.
 const FETCHED_AHEAD: usize = 8;
 
 /// Members with scores, in a table and in a tree.
@@ -73,7 +73,7 @@ fn order_to<'a>(
 }
 
 impl Indexed {
-    /// Prefetches what look-ups of these members will read.
+    /// Prefetches the memory that look-ups of these members will read.
     pub(super) fn fetch_ahead(&self, names: &[&[u8]]) {
         self.members.fetch_ahead(names.iter().copied());
     }
@@ -166,7 +166,7 @@ impl Indexed {
         Some((self.order.rank(|score, address| order(score, address) == Ordering::Less), score))
     }
 
-    /// Returns the members with ranks in `range`, iterable from both ends. O(1) for each.
+    /// Returns the members with ranks in `range`, iterable from both ends. O(1) per member.
     pub(super) fn iter(&self, range: Range<usize>) -> IndexedIter<'_> {
         IndexedIter { members: &self.members, elements: self.order.iter(range) }
     }

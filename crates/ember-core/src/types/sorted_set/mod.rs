@@ -1,7 +1,7 @@
 //! Sorted sets: members in the order of their scores, and of their bytes where scores are equal.
 //!
-//! A small set is a listpack ([`packed`]), a large one a hash table and a tree ([`indexed`], [`tree`]). A set that has
-//! grown large stays in that form.
+//! A small set is a listpack ([`packed`]), a large one a hash table and a tree ([`indexed`], [`tree`]). A large set
+//! never converts back.
 
 mod indexed;
 mod node;
@@ -50,7 +50,7 @@ macro_rules! either {
 }
 
 impl SortedSet {
-    /// Returns an empty set in the form that `len` members of up to `member_bytes` need.
+    /// Returns an empty set in the form for `len` members of up to `member_bytes` bytes each.
     pub fn for_members(len: usize, member_bytes: usize, limits: &EncodingLimits) -> SortedSet {
         let mut set = SortedSet::default();
         if len > limits.zset_max_listpack_entries || member_bytes > limits.zset_max_listpack_value {
@@ -83,7 +83,7 @@ impl SortedSet {
         }
     }
 
-    /// Converts a listpack that may not hold another member of `bytes`.
+    /// Converts a listpack to which another member of `bytes` bytes cannot be added.
     fn convert_if_full(&mut self, bytes: usize, limits: &EncodingLimits) {
         if let Form::Packed(packed) = &self.0
             && (packed.len() >= limits.zset_max_listpack_entries
@@ -94,7 +94,7 @@ impl SortedSet {
         }
     }
 
-    /// Returns the listpack, if that is the form. It is saved as it is.
+    /// Returns the listpack, if that is the form. Files contain the same bytes.
     pub fn listpack(&self) -> Option<&Listpack> {
         match &self.0 {
             Form::Packed(packed) => Some(packed.listpack()),
@@ -140,7 +140,7 @@ impl SortedSet {
     }
 
     /// Returns the members with ranks in `range`, and their scores, iterable from both ends. O(log n) to begin, O(1)
-    /// each.
+    /// per member.
     pub fn iter(&self, range: Range<usize>) -> Iter<'_> {
         let range = range.start..range.end.min(self.len()).max(range.start);
         Iter(match &self.0 {
@@ -206,7 +206,7 @@ impl SortedSet {
     }
 
     /// Returns `count` different ranks in ascending order, or all if there are fewer; every choice has the same
-    /// probability. O(count log count), O(n) if that is a large part of the set.
+    /// probability. O(count log count), or O(n) if `count` is a large part of the set.
     pub fn random_ranks(&self, count: usize, random: &mut Random) -> Vec<usize> {
         let len = self.len();
         if count >= len {

@@ -8,20 +8,20 @@ use std::mem;
 
 use crate::memory::prefetch;
 
-/// Elements of a full leaf.
+/// The number of elements of a full leaf.
 pub(super) const LEAF_CAPACITY: usize = 63;
 
-/// Children of a full inner node.
+/// The number of children of a full inner node.
 pub(super) const INNER_CAPACITY: usize = 31;
 
 /// The size of a node of either kind, in bytes.
 pub(super) const NODE_BYTES: usize = 1024;
 
-/// A node filled to less than one in this number of its capacity is joined with a neighbor or filled from it.
+/// A node with fewer items than its capacity divided by this number is joined with a neighbor or filled from it.
 const SPARSE_DIVISOR: usize = 4;
 
-/// A full leaf moves elements to a neighbor with at least this much free capacity; with less, moving costs more than
-/// the memory of another leaf.
+/// The minimum free capacity of a neighbor to which a full leaf moves elements; with less, moving costs more than the
+/// memory of another leaf.
 const FREE_MIN: usize = 8;
 
 const CACHE_LINE_BYTES: usize = 64;
@@ -56,7 +56,7 @@ pub(super) struct Inner<R> {
     children: [Option<Box<Node<R>>>; INNER_CAPACITY],
 }
 
-/// Returns how many elements satisfy `is_before`; these must all be at the front.
+/// Returns how many elements satisfy `is_before`; these must precede all others.
 fn partition<R: Copy>(scores: &[f64], references: &[R], is_before: &impl Fn(f64, R) -> bool) -> usize {
     let (mut low, mut high) = (0, scores.len());
     while low < high {
@@ -123,7 +123,7 @@ impl<R: Copy + Default> Leaf<R> {
         references.iter_mut().for_each(|reference| *reference = renew(*reference));
     }
 
-    /// Returns how many elements satisfy `is_before`.
+    /// Returns how many elements satisfy `is_before`; these must precede all others.
     pub(super) fn partition(&self, is_before: &impl Fn(f64, R) -> bool) -> usize {
         partition(&self.scores[..self.len], &self.references[..self.len], is_before)
     }
@@ -144,7 +144,7 @@ impl<R: Copy + Default> Leaf<R> {
         self.len -= count;
     }
 
-    /// Moves the element at `from` to `to` and gives it another score.
+    /// Moves the element at `from` to `to` and sets its score.
     pub(super) fn reposition(&mut self, from: usize, to: usize, score: f64) {
         if from < to {
             self.scores[from..=to].rotate_left(1);
@@ -194,7 +194,7 @@ impl<R: Copy + Default> Inner<R> {
         self.children[index].as_mut().expect("there are len children")
     }
 
-    /// Puts back a child that was taken and has the same number of elements.
+    /// Puts a child back that was taken from this index; its number of elements must not have changed.
     pub(super) fn put_child(&mut self, index: usize, child: Box<Node<R>>) {
         (self.scores[index], self.references[index]) = child.first();
         self.children[index] = Some(child);
@@ -223,13 +223,13 @@ impl<R: Copy + Default> Inner<R> {
         &mut self.counts[index]
     }
 
-    /// Returns the child with the first element that does not satisfy `is_before`, or at whose end that element would
-    /// be.
+    /// Returns the index of the last child whose first element satisfies `is_before`, or 0: the first element that does
+    /// not satisfy it is in this child or directly after it.
     pub(super) fn child_for(&self, is_before: &impl Fn(f64, R) -> bool) -> usize {
         partition(&self.scores[..self.len], &self.references[..self.len], is_before).saturating_sub(1)
     }
 
-    /// Returns the child with the element of `rank`, and that element's rank in the child.
+    /// Returns the index of the child with the element of `rank`, and that element's rank in the child.
     pub(super) fn child_at(&self, mut rank: usize) -> (usize, usize) {
         for (index, &count) in self.counts().iter().enumerate() {
             if rank < count {
@@ -288,8 +288,8 @@ impl<R: Copy + Default> Inner<R> {
 
     /// Makes space in the full child at `index`; this node must have space for another child. A neighboring leaf takes
     /// some of its elements, or the child is split. `is_before` determines the place of the new element: if that is
-    /// after or before all elements of a node at the edge, the node stays full, so that sets that grow in order are
-    /// packed. Returns the number of added nodes.
+    /// after all elements of this node's last leaf, or before all elements of its first leaf, that leaf is left full,
+    /// so that sets that grow in order are packed. Returns the number of added nodes.
     pub(super) fn free_place(&mut self, index: usize, is_before: &impl Fn(f64, R) -> bool) -> usize {
         if let Node::Leaf(leaf) = self.child(index) {
             let (first, last) = (leaf.at(0), leaf.at(leaf.len() - 1));
@@ -365,7 +365,8 @@ impl<R: Copy + Default> Inner<R> {
             return 0;
         }
         let left = if index > 0 { index - 1 } else { 0 };
-        // Three quarters, so that the joined node does not fill up again at once.
+        // The two children are joined only up to three quarters of a node, so that the joined node does not fill up
+        // again at once.
         if self.child(left).len() + self.child(left + 1).len() > capacity / 4 * 3 {
             self.even_out(left);
             return 0;
@@ -379,7 +380,8 @@ impl<R: Copy + Default> Inner<R> {
 }
 
 impl<R: Copy + Default> Node<R> {
-    /// Prefetches what a search in the node will read: a binary search would wait for each line in turn.
+    /// Prefetches the scores that a search in the node will read: a binary search would wait for one cache line after
+    /// the other.
     #[inline]
     pub(super) fn fetch(&self) {
         let start = std::ptr::from_ref(self).cast::<u8>();

@@ -52,7 +52,7 @@ impl Packed {
         self.0.can_hold(bytes)
     }
 
-    /// Returns the listpack, which is saved as it is.
+    /// Returns the listpack. Files contain the same bytes.
     pub(super) fn listpack(&self) -> &Listpack {
         &self.0
     }

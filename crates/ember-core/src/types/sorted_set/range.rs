@@ -62,9 +62,9 @@ fn parse_score_bound(text: &[u8]) -> Option<(f64, bool)> {
 /// One end of a range of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LexBound<'a> {
-    /// Before every member.
+    /// The bound before every member.
     Lowest,
-    /// After every member.
+    /// The bound after every member.
     Highest,
     /// A member that belongs to the range.
     Inclusive(&'a [u8]),
@@ -75,7 +75,7 @@ pub enum LexBound<'a> {
 impl<'a> LexBound<'a> {
     fn parse(text: &'a [u8]) -> Option<LexBound<'a>> {
         match text {
-            // For C a NUL ends the text.
+            // In C a NUL ends the text.
             [b'-'] | [b'-', 0, ..] => Some(LexBound::Lowest),
             [b'+'] | [b'+', 0, ..] => Some(LexBound::Highest),
             [b'[', member @ ..] => Some(LexBound::Inclusive(member)),

@@ -5,10 +5,10 @@
 //! leaf    up to 63 scores, and as many references
 //! ```
 //!
-//! Elements are ordered by score, and those of one score by what their references stand for. The tree does not know
-//! what that is: searches take a function that compares an element with the searched one, and nearly always the score
-//! alone decides. Rank, look-up by rank, insertion and removal take O(log n); a change moves elements within two
-//! neighboring nodes at most.
+//! Elements are ordered by score, and elements with equal scores by the members that their references represent. The
+//! tree does not know these members: searches take a function that compares an element with the searched one, and
+//! nearly always the score alone decides. Rank, look-up by rank, insertion and removal take O(log n); a change moves
+//! elements within two neighboring nodes at most.
 //!
 //! # Invariants
 //!
@@ -53,7 +53,7 @@ impl<R: Copy + Default> Tree<R> {
         self.nodes * size_class(NODE_BYTES)
     }
 
-    /// Adds an element. `order` compares an element of the tree with it and never returns `Equal`. O(log n).
+    /// Adds an element. `order` compares an element of the tree with the new one and never returns `Equal`. O(log n).
     pub(super) fn insert(&mut self, score: f64, reference: R, order: impl Fn(f64, R) -> Ordering) {
         let is_before = |score, reference| order(score, reference) == Ordering::Less;
         self.len += 1;
@@ -157,8 +157,8 @@ impl<R: Copy + Default> Tree<R> {
         }
     }
 
-    /// Gives the element for which `order` returns `Equal` another score, if it stays in its leaf; otherwise changes
-    /// nothing and returns false. `new_order` is `order` for the element with its new score. O(log n).
+    /// Changes the score of the element for which `order` returns `Equal`, if the element stays in its leaf; otherwise
+    /// changes nothing and returns false. `new_order` is `order` for the element with its new score. O(log n).
     pub(super) fn reposition(
         &mut self,
         order: impl Fn(f64, R) -> Ordering,
@@ -203,7 +203,7 @@ impl<R: Copy + Default> Tree<R> {
         }
     }
 
-    /// Returns how many elements satisfy `is_before`; these must all be at the front. O(log n).
+    /// Returns how many elements satisfy `is_before`; these must precede all others. O(log n).
     pub(super) fn rank(&self, is_before: impl Fn(f64, R) -> bool) -> usize {
         let Some(root) = &self.root else { return 0 };
         let mut node: &Node<R> = root;
@@ -224,7 +224,7 @@ impl<R: Copy + Default> Tree<R> {
     /// Returns the leaf with the element of `rank`, and that element's index in it. O(log n).
     ///
     /// # Panics
-    /// If there is no such element.
+    /// Panics if there is no such element.
     fn locate(&self, mut rank: usize) -> (&Leaf<R>, usize) {
         let mut node: &Node<R> = self.root.as_ref().expect("ranks are below the number of elements");
         loop {
@@ -254,8 +254,8 @@ impl<R: Copy + Default> Tree<R> {
         Iter { tree: self, ranks: range.start.min(end)..end, front: None, back: None }
     }
 
-    /// Calls `visit` for the elements with ranks in `range`, in order, with the references that follow in the same
-    /// leaf. O(log n) per leaf, O(1) per element; faster than [`Tree::iter`].
+    /// Calls `visit` for the elements with ranks in `range`, in order. The third argument is the references that follow
+    /// in the same leaf. O(log n) per leaf, O(1) per element; faster than [`Tree::iter`].
     pub(super) fn visit(&self, range: Range<usize>, mut visit: impl FnMut(f64, R, &[R])) {
         let mut rank = range.start;
         let end = range.end.min(self.len);
@@ -271,8 +271,8 @@ impl<R: Copy + Default> Tree<R> {
     }
 
     /// Moves the nodes with the elements of ranks in `range`, which must not be empty, to other allocations where that
-    /// is worth it, and replaces the reference of each of these elements by what `renew` returns for it. The order
-    /// stays, because the new reference must be equivalent. O(log n + elements).
+    /// is worth it, and replaces the reference of each of these elements by the result of `renew`. The new references
+    /// must be equivalent, so that the order does not change. O(log n + elements).
     pub(super) fn move_inside(
         &mut self,
         range: Range<usize>,
@@ -333,7 +333,7 @@ fn remove_run<R: Copy + Default>(
     }
 }
 
-/// Checks a node and those below it; returns the number of elements.
+/// Checks a node and its descendants; returns the number of elements.
 fn check_node<R: Copy + Default + PartialEq>(
     node: &Node<R>,
     depth: usize,
@@ -424,7 +424,7 @@ impl<R: Copy + Default> DoubleEndedIterator for Iter<'_, R> {
 
 impl<R: Copy + Default> ExactSizeIterator for Iter<'_, R> {}
 
-/// Moves a node and those below it; see [`Tree::move_inside`].
+/// Moves a node and its descendants; see [`Tree::move_inside`].
 fn moved_node<R: Copy + Default>(
     node: Box<Node<R>>,
     range: Range<usize>,
@@ -510,7 +510,7 @@ mod tests {
         for seed in 0..12 {
             let mut random = Random::seeded(seed * 77 + 1);
             let mut pair = Pair::default();
-            // From scores that all differ to scores that are all equal.
+            // The number of possible scores: from a single one to more than there are elements.
             let spread = [1, 2, 50, 100_000][seed as usize % 4];
             for step in 0..6000 {
                 let score = random.below(spread) as i64 - 5;

@@ -55,14 +55,14 @@ struct Master<'a> {
 /// An entry of a stream.
 #[derive(Clone)]
 pub struct Entry<'a> {
-    /// Its ID.
+    /// The ID of the entry.
     pub id: StreamId,
-    /// The number of its fields.
+    /// The number of the entry's fields.
     pub field_count: usize,
     is_deleted: bool,
     /// The names, if they are not in `body`.
     names: Option<Iter<'a>>,
-    /// The values, each after its name if the names are here.
+    /// The values; each follows its name, unless the names are in `names`.
     body: Iter<'a>,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Entry<'a> {
         Fields { left: self.field_count, names: self.names.clone(), body: self.body.clone() }
     }
 
-    /// Returns the number of elements of the listpack from the values to the last one, inclusive.
+    /// Returns the number of the entry's elements in the listpack, from the first value to the last element.
     fn tail_elements(&self) -> usize {
         self.field_count * if self.names.is_some() { 1 } else { 2 } + 1
     }
@@ -116,10 +116,11 @@ impl Block {
         block
     }
 
-    /// Reads a block from a listpack of any origin; `None` if it is not one, or has no entry. All of its entries may be
-    /// deleted: trimming leaves such blocks, as in Redis. O(bytes).
+    /// Reads a block from a listpack of any origin; `None` if it is not a block, or contains no entry. All of its
+    /// entries may be deleted: trimming leaves such blocks, as in Redis. O(bytes).
     pub(super) fn from_listpack(first_id: StreamId, listpack: Listpack) -> Option<Block> {
-        // Rewritten in the shortest forms, because offsets must stay when a number is replaced by a small one.
+        // Elements are rewritten in their shortest forms, because offsets must not change when a number is replaced by
+        // a small one.
         let mut elements = Listpack::new();
         let mut digits = itoa::Buffer::new();
         listpack.iter().for_each(|element| elements.push_back(element.bytes(&mut digits)));
@@ -171,7 +172,7 @@ impl Block {
         (0..elements).try_fold(offset, |offset, _| self.listpack.next(offset))
     }
 
-    /// Adds an entry whose ID is greater than those of all others. O(fields).
+    /// Adds an entry whose ID is greater than all other IDs. O(fields).
     pub(super) fn append<'f>(
         &mut self,
         id: StreamId,
@@ -230,8 +231,8 @@ impl Block {
         self.delete_while(|entry| if entry.id < id { Step::Skip } else { Step::of(entry.id == id) }) != 0
     }
 
-    /// Deletes entries from the first one on, while `wanted` returns true and entries are left that are not deleted
-    /// yet; returns how many. O(bytes of the block).
+    /// Deletes entries from the first one on, while `wanted` returns true and the block contains entries that are not
+    /// deleted; returns how many were deleted. O(bytes of the block).
     pub(super) fn delete_first(&mut self, mut wanted: impl FnMut(StreamId) -> bool) -> usize {
         self.delete_while(|entry| match wanted(entry.id) {
             false => Step::Stop,
@@ -239,7 +240,7 @@ impl Block {
         })
     }
 
-    /// Deletes all entries for which `wanted` returns true; returns how many. O(bytes of the block).
+    /// Deletes all entries for which `wanted` returns true; returns how many were deleted. O(bytes of the block).
     pub(super) fn delete_all(&mut self, mut wanted: impl FnMut(StreamId) -> bool) -> usize {
         self.delete_while(|entry| if wanted(entry.id) { Step::Delete } else { Step::Skip })
     }
@@ -267,7 +268,8 @@ impl Block {
             let head_elements = if entry.names.is_some() { 3 } else { 4 };
             next = self.skip(offset, head_elements + entry.tail_elements());
         }
-        // Flags keep their size, so the offsets stay; the counts are written last because theirs may change.
+        // Flags do not change their size, so the offsets remain valid; the counts are written last because their size
+        // may change.
         for &(offset, flags) in &found {
             self.listpack.replace_integer(offset, flags);
         }

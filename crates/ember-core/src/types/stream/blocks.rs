@@ -15,7 +15,7 @@ use super::StreamId;
 use super::block::Block;
 use crate::memory::{buffer_bytes, size_class};
 
-/// Blocks in a full chunk, 1.5 KiB in total.
+/// The number of blocks in a full chunk, which take 1.5 KiB in total.
 const CHUNK_BLOCKS: usize = 32;
 
 /// The place of a block: the index of its chunk, and its index in that chunk.
@@ -30,7 +30,7 @@ pub(super) struct Place {
 pub(super) struct Blocks {
     chunks: VecDeque<Vec<Block>>,
     len: usize,
-    /// Without the queue of chunks itself.
+    /// Bytes of memory of the chunks and their blocks, excluding the queue of chunks itself.
     memory_bytes: usize,
 }
 
@@ -70,7 +70,7 @@ impl Blocks {
         Some(Place { chunk, block: self.chunks[chunk].len() - 1 })
     }
 
-    /// Returns the place after this one.
+    /// Returns the place of the next block.
     pub(super) fn next(&self, place: Place) -> Option<Place> {
         if place.block + 1 < self.chunks[place.chunk].len() {
             Some(Place { block: place.block + 1, ..place })
@@ -79,7 +79,7 @@ impl Blocks {
         }
     }
 
-    /// Returns the place before this one.
+    /// Returns the place of the previous block.
     pub(super) fn previous(&self, place: Place) -> Option<Place> {
         match place.block.checked_sub(1) {
             Some(block) => Some(Place { block, ..place }),
@@ -90,7 +90,8 @@ impl Blocks {
         }
     }
 
-    /// Returns the last block that begins at or before `id`: the one that would contain the entry. O(log blocks).
+    /// Returns the last block that begins at or before `id`: the block of the entry with this ID, if it exists. O(log
+    /// blocks).
     pub(super) fn find(&self, id: StreamId) -> Option<Place> {
         let chunk = self.chunks.partition_point(|chunk| chunk[0].first_id() <= id).checked_sub(1)?;
         let block = self.chunks[chunk].partition_point(|block| block.first_id() <= id) - 1;

@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //!
-//! * Each pending entry is in `pending` once, with the number of its consumer; each consumer has the IDs of its own.
+//! * Each pending entry is in `pending` once, with the number of its consumer; each consumer has the IDs of its own
+//!   pending entries.
 //! * A consumer's number is its index in `consumers`; `numbers` maps names to numbers. Numbers of removed consumers are
 //!   reused.
 
@@ -35,31 +36,32 @@ pub struct Pending {
 #[derive(Clone, Debug)]
 pub struct Consumer {
     name: Arc<[u8]>,
-    /// The time of its last attempt to do something, Unix time in ms.
+    /// The time of the consumer's last attempt to read or claim entries, Unix time in ms.
     pub seen_ms: i64,
-    /// The time at which it last received an entry, Unix time in ms; `None` if it never did.
+    /// The time at which the consumer last received an entry, Unix time in ms; `None` if it never did.
     pub active_ms: Option<i64>,
     pending: BTreeSet<StreamId>,
 }
 
 impl Consumer {
-    /// Returns its name.
+    /// Returns the name of the consumer.
     pub fn name(&self) -> &[u8] {
         &self.name
     }
 
-    /// Returns the number of entries it has yet to acknowledge. O(1).
+    /// Returns the number of entries that the consumer has yet to acknowledge. O(1).
     pub fn pending_count(&self) -> usize {
         self.pending.len()
     }
 
-    /// Returns the IDs in `ids` of entries it has yet to acknowledge, in order. O(log pending + IDs read).
+    /// Returns the IDs within `ids` of the entries that the consumer has yet to acknowledge, in order. O(log pending +
+    /// IDs read).
     pub fn pending(&self, ids: RangeInclusive<StreamId>) -> impl Iterator<Item = StreamId> {
         range_of(&ids).into_iter().flat_map(|ids| self.pending.range(ids)).copied()
     }
 }
 
-/// Returns the range if a tree accepts it: its end must not be before its start.
+/// Returns the range if `BTreeMap::range` accepts it: its end must not be before its start.
 fn range_of(ids: &RangeInclusive<StreamId>) -> Option<RangeInclusive<StreamId>> {
     (ids.start() <= ids.end()).then(|| ids.clone())
 }
@@ -96,7 +98,7 @@ impl Group {
         }
     }
 
-    /// Returns a group without consumers that has read up to `last_id`; the number of entries read is set if it is
+    /// Returns a group without consumers that has read up to `last_id`, with the number of entries read if that is
     /// known without counting.
     pub fn reckoned(log: &Log, last_id: StreamId) -> Group {
         Group::new(last_id, entries_up_to(log, last_id))
@@ -158,8 +160,8 @@ impl Group {
         number
     }
 
-    /// Removes a consumer and its pending entries. Returns their number, or `None` if it does not exist. O(pending of
-    /// it).
+    /// Removes a consumer and its pending entries. Returns their number, or `None` if it does not exist. O(its pending
+    /// entries).
     pub fn remove_consumer(&mut self, name: &[u8]) -> Option<usize> {
         let number = self.numbers.remove(name)?;
         self.name_bytes -= name_bytes(name);
@@ -207,7 +209,7 @@ impl Group {
         true
     }
 
-    /// Records that the entry of `log` with this ID is delivered to a consumer, if it is the first delivery.
+    /// Records the delivery of the entry of `log` with this ID to a consumer, if it is the first delivery to the group.
     pub fn advance(&mut self, log: &Log, id: StreamId) {
         if id <= self.last_id {
             return;
@@ -253,7 +255,7 @@ impl Group {
     }
 }
 
-/// Returns whether an entry with an ID from `start` on may have been deleted from between others.
+/// Returns whether an entry with ID `start` or a greater one may have been deleted from the middle of the stream.
 fn has_tombstones_from(log: &Log, start: StreamId) -> bool {
     !log.is_empty() && log.max_deleted_id() != StreamId::MIN && start <= log.max_deleted_id()
 }
@@ -358,8 +360,8 @@ impl Groups {
         Some(result)
     }
 
-    /// Records in all groups that an entry is no longer pending. Calls `visit` with the names of the groups where it
-    /// was. O(groups · log pending).
+    /// Records in all groups that an entry is no longer pending. Calls `visit` with the names of the groups in which it
+    /// was pending. O(groups · log pending).
     pub fn acknowledge_everywhere(&mut self, id: StreamId, mut visit: impl FnMut(&[u8])) {
         for (name, group) in &mut self.groups {
             let before = group.memory_bytes();
@@ -370,8 +372,8 @@ impl Groups {
         }
     }
 
-    /// Does the same for all entries from `begin` up to `end`. Calls `acknowledged` with the name of the group and the
-    /// ID of each. O(groups · log pending + removed · log pending).
+    /// Records in all groups that the entries from `begin` up to `end` are no longer pending. Calls `acknowledged` with
+    /// the group's name and the ID for each of them. O(groups · log pending + removed · log pending).
     pub fn acknowledge_range(
         &mut self,
         begin: StreamId,

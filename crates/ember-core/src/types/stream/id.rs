@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// An entry ID. They order by time, then by sequence number.
+/// An entry ID. IDs are ordered by time, then by sequence number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId {
-    /// Mostly Unix time in ms, if the server generated it.
+    /// The time in ms; mostly a Unix time, if the server generated the ID.
     pub ms: u64,
-    /// Distinguishes entries of the same time.
+    /// The sequence number, which distinguishes entries of the same time.
     pub sequence: u64,
 }
 

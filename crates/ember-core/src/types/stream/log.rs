@@ -16,27 +16,27 @@ use crate::types::listpack::{BYTES_MAX, Listpack};
 /// The reason why an entry was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppendError {
-    /// Its ID is not greater than that of the last entry.
+    /// The ID is not greater than that of the last entry.
     IdTooSmall,
-    /// Its fields exceed the limit of a block.
+    /// The fields exceed the limit of a block.
     TooLarge,
 }
 
 /// The limits of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockLimits {
-    /// Bytes of a block; 0 for no limit but that of the format.
+    /// The maximum size of a block in bytes; 0 for no limit except that of the format.
     pub bytes_max: usize,
-    /// Entries of a block, including deleted ones; 0 for no limit.
+    /// The maximum number of entries of a block, including deleted ones; 0 for no limit.
     pub entries_max: usize,
 }
 
-/// Which entries to remove from the beginning of a stream.
+/// The entries to remove from the beginning of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trim {
-    /// Those in excess of this number.
+    /// Entries in excess of this number.
     ToLen(u64),
-    /// Those with smaller IDs.
+    /// Entries with smaller IDs.
     BelowId(StreamId),
 }
 
@@ -62,12 +62,12 @@ impl Log {
         self.len == 0
     }
 
-    /// Returns the ID of the first entry, or the smallest ID.
+    /// Returns the ID of the first entry, or the smallest ID if there is no entry.
     pub fn first_id(&self) -> StreamId {
         self.first_id
     }
 
-    /// Returns the greatest ID ever given to an entry, or set.
+    /// Returns the greatest ID that an entry has ever had, or that was set instead.
     pub fn last_id(&self) -> StreamId {
         self.last_id
     }
@@ -92,8 +92,9 @@ impl Log {
         self.blocks.iter().map(|block| (block.first_id(), block.listpack().as_bytes()))
     }
 
-    /// Appends a block in Redis's format, of any origin. Returns false if it is not a block, or does not belong there.
-    /// The counters other than the number of entries are left to [`Log::set_counters`]. O(bytes).
+    /// Appends a block in Redis's format, of any origin. Returns false if it is not a block, or if earlier blocks
+    /// contain IDs that are not smaller. The caller must set the counters other than the number of entries
+    /// ([`Log::set_counters`]). O(bytes).
     pub fn push_block(&mut self, first_id: StreamId, listpack: Listpack) -> bool {
         let last_id = self.blocks.last().map(|place| self.blocks.get(place).last_id());
         if last_id.is_some_and(|last_id| last_id >= first_id) {
@@ -143,7 +144,7 @@ impl Log {
     /// Adds an entry with these fields, names and values. O(fields).
     ///
     /// # Errors
-    /// If the ID is not greater than [`Log::last_id`], or the fields do not fit a block.
+    /// Returns an error if the ID is not greater than [`Log::last_id`], or the fields do not fit a block.
     pub fn append<'f>(
         &mut self,
         id: StreamId,
@@ -188,7 +189,7 @@ impl Log {
         Range { blocks: &self.blocks, start, end, place, entries: None }
     }
 
-    /// Returns the entries with IDs in `ids`, from the last to the first. Costs as [`Log::range`].
+    /// Returns the entries with IDs in `ids`, from the last to the first. Same cost as [`Log::range`].
     pub fn range_back(&self, ids: RangeInclusive<StreamId>) -> RangeBack<'_> {
         let (start, end) = ids.into_inner();
         RangeBack { blocks: &self.blocks, start, end, place: self.blocks.find(end), entries: None }
@@ -216,8 +217,8 @@ impl Log {
         self.first_id = first.map_or(StreamId::MIN, |entry| entry.id);
     }
 
-    /// Removes entries from the beginning and returns how many: only whole blocks if `whole_blocks`, and at most
-    /// `limit` entries, unless that is 0. O(blocks removed + a block).
+    /// Removes entries from the beginning and returns how many were removed. With `whole_blocks`, only whole blocks are
+    /// removed. `limit` is the maximum number of removed entries; 0 for no limit. O(blocks removed + a block).
     pub fn trim(&mut self, trim: Trim, whole_blocks: bool, limit: u64) -> u64 {
         let before = self.len;
         let mut next = self.blocks.first();
@@ -250,15 +251,16 @@ impl Log {
         before - self.len
     }
 
-    /// Returns the ID at which the first block begins. Its entry may be deleted. O(1).
+    /// Returns the ID at which the first block begins. The entry with this ID may be deleted. O(1).
     pub(super) fn begins_at(&self) -> Option<StreamId> {
         self.blocks.first().map(|place| self.blocks.get(place).first_id())
     }
 
-    /// Like [`Log::trim`], but entries for which `is_needed` returns true stay, wherever they are, and later entries
-    /// are removed instead. With `whole_blocks`, trimming ends at a block with an entry that stays. `deleted` receives
-    /// the IDs of removed entries that count as deleted: those from the first block on that is not removed as a whole.
-    /// Entries before it count as trimmed from the beginning. O(entries examined, each at the cost of `is_needed`).
+    /// Like [`Log::trim`], but entries for which `is_needed` returns true are not removed, wherever they are; later
+    /// entries are removed instead. With `whole_blocks`, trimming ends at the first block that contains such an entry.
+    /// `deleted` receives the IDs of removed entries that count as deleted: the entries of the first block that is not
+    /// removed as a whole, and of all later blocks. Entries of earlier blocks count as trimmed from the beginning.
+    /// O(entries examined, each at the cost of `is_needed`).
     pub(super) fn trim_unneeded(
         &mut self,
         trim: Trim,
@@ -324,8 +326,8 @@ impl Log {
             }
             Trim::BelowId(limit) => id < limit,
         };
-        // A block left without entries stays, with space for more: Redis keeps it, and the starts of blocks determine
-        // which entries approximate trimming removes.
+        // A block without entries that are not deleted is not removed, so it can receive entries: Redis keeps such a
+        // block, and the starts of blocks determine which entries approximate trimming removes.
         self.len -= self.blocks.edit(place, |block| block.delete_first(wanted)) as u64;
     }
 
@@ -339,7 +341,7 @@ impl Log {
     }
 }
 
-/// Returns whether an entry with fields of `bytes` may be added to a block.
+/// Returns whether an entry with fields of `bytes` bytes may be added to a block.
 fn fits(block: &Block, bytes: usize, limits: BlockLimits) -> bool {
     let bytes_max = match limits.bytes_max {
         0 => BYTES_MAX,
@@ -354,9 +356,9 @@ pub struct Range<'a> {
     blocks: &'a Blocks,
     start: StreamId,
     end: StreamId,
-    /// The next block.
+    /// The place of the next block.
     place: Option<Place>,
-    /// The remaining entries of the block before it.
+    /// The remaining entries of the block before `place`.
     entries: Option<Forward<'a>>,
 }
 

@@ -37,10 +37,10 @@ struct Parts {
 /// The handling of pending references of consumer groups to deleted entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum References {
-    /// They stay pending.
+    /// The references stay pending.
     #[default]
     Keep,
-    /// They are no longer pending.
+    /// The references are no longer pending.
     Delete,
     /// Entries that a group has yet to read or to acknowledge are not deleted.
     Respect,
@@ -49,9 +49,9 @@ pub enum References {
 /// The entries removed from the beginning of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trimmed {
-    /// Entries.
+    /// The number of removed entries.
     pub entries: u64,
-    /// References of consumer groups to entries, some of which were deleted before.
+    /// The number of removed references of consumer groups to entries, some of which were deleted before.
     pub references: u64,
 }
 
@@ -98,9 +98,10 @@ impl Traces {
 }
 
 impl Stream {
-    /// Removes entries from the beginning, with [`References::Respect`] only those that no group needs, and returns how
-    /// many: only whole blocks if `whole_blocks`, and at most `limit` entries, unless that is 0. O(blocks removed + a
-    /// block); if `references` are not kept, O(entries removed or left · groups · log pending).
+    /// Removes entries from the beginning; returns how many entries and how many references were removed. With
+    /// [`References::Respect`], entries that a group needs are not removed. With `whole_blocks`, only whole blocks are
+    /// removed. `limit` is the maximum number of removed entries; 0 for no limit. O(blocks removed + a block); unless
+    /// `references` is [`References::Keep`], O(entries examined · groups · log pending).
     pub fn trim(
         &mut self,
         trim: Trim,

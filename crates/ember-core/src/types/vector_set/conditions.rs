@@ -13,14 +13,14 @@
 
 use super::filter::{FILTER_BYTES_MAX, Fields, Filter, FilterError, Operator, Token, Value};
 
-/// The maximum nesting of parentheses and `NOT`. The program's stack is no higher.
+/// The maximum nesting of parentheses and `NOT`, which also limits the height of the program's stack.
 const DEPTH_MAX: usize = 64;
 
 impl Filter {
     /// Compiles conditions. O(their length).
     ///
     /// # Errors
-    /// If they are not valid.
+    /// Returns an error if the conditions are not valid.
     pub fn compile_conditions(text: &[u8]) -> Result<Filter, FilterError> {
         if text.len() > FILTER_BYTES_MAX {
             return Err(FilterError::TooLong);

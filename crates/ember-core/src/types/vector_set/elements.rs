@@ -6,11 +6,10 @@
 //! order        slots in the order of their names, up to 512 per leaf
 //! ```
 //!
-//! A removed element can keep its slot for a while, without a place in the order, until the index has repaired its
-//! graph.
+//! A removed element can keep its slot until the index has repaired its graph; it has no place in the order.
 //!
-//! Chunks and leaves are behind shared pointers, so a copy of all elements costs one pointer for each. Shared ones are
-//! copied before they are changed.
+//! Chunks and leaves are behind shared pointers, so a copy of all elements copies one pointer per chunk and leaf.
+//! Shared chunks and leaves are copied before they are changed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +20,7 @@ use crate::memory::{buffer_bytes, size_class};
 pub(super) const CHUNK_ELEMENTS: usize = 256;
 const LEAF_SLOTS_MAX: usize = 512;
 
-/// Bytes of the reference counters before the data of a shared pointer.
+/// The size in bytes of the reference counters before the data of a shared pointer.
 const COUNTERS_BYTES: usize = 16;
 
 /// The number of chunk versions used so far.
@@ -29,12 +28,12 @@ static VERSIONS: AtomicU64 = AtomicU64::new(0);
 
 /// Returns a version that no chunk has had: never 0.
 fn new_version() -> u64 {
-    // Only uniqueness matters.
+    // A relaxed order suffices, because only uniqueness matters.
     VERSIONS.fetch_add(1, Ordering::Relaxed) + 1
 }
 
-/// The maximum length in bytes of a name stored inline: it takes the space of a pointer to bytes and of what
-/// distinguishes the two forms.
+/// The maximum length in bytes of a name stored inline: it takes the space of a pointer to bytes and of the
+/// discriminant.
 const SHORT_MAX: usize = 22;
 
 /// The name of an element.
@@ -66,7 +65,7 @@ impl Name {
         }
     }
 
-    /// Returns the bytes of its own allocation.
+    /// Returns the size in bytes of the name's own allocation.
     fn text_bytes(&self) -> usize {
         match self {
             Name::Short { .. } => 0,
@@ -87,18 +86,18 @@ pub struct Element<'e> {
 }
 
 impl<'e> Element<'e> {
-    /// Returns its name.
+    /// Returns the name of the element.
     #[inline]
     pub fn name(self) -> &'e [u8] {
         self.name.as_bytes()
     }
 
-    /// Returns its attributes, if it has any: any text, never an empty one.
+    /// Returns the attributes of the element, if it has any: any text, never an empty one.
     pub fn attributes(self) -> Option<&'e [u8]> {
         self.attributes.map(|text| &**text)
     }
 
-    /// Returns its attributes, to be shared with another element.
+    /// Returns the attributes of the element, to be shared with another element.
     pub(super) fn attributes_shared(self) -> Option<Arc<[u8]>> {
         self.attributes.cloned()
     }
@@ -159,7 +158,7 @@ impl<T> Shared<T> {
         buffer_bytes(&self.parts)
     }
 
-    /// Returns its bytes, counted again; for tests.
+    /// Returns the bytes of the parts, counted again; for tests.
     fn recounted_bytes(&self) -> usize {
         self.directory_bytes() + self.parts.iter().map(|part| part_bytes(part)).sum::<usize>()
     }
@@ -188,7 +187,7 @@ pub(super) struct Elements {
     slots: usize,
     /// The number of elements.
     len: usize,
-    /// Bytes of names and attributes.
+    /// Bytes of memory of names and attributes.
     text_bytes: usize,
 }
 
@@ -280,7 +279,7 @@ impl Elements {
             slots.len() > LEAF_SLOTS_MAX
         });
         if is_full {
-            // Insertions in ascending order leave full leaves.
+            // With insertions in ascending order, leaves are left full.
             let is_last = leaf + 1 == self.order.parts.len() && at == LEAF_SLOTS_MAX;
             let kept = if is_last { LEAF_SLOTS_MAX } else { LEAF_SLOTS_MAX / 2 };
             let upper = self.order.edit(leaf, |slots| {
@@ -311,7 +310,7 @@ impl Elements {
     }
 
     /// Puts all appended elements in the order, which must be empty before; `None`, with nothing changed, if two of
-    /// them have one name. O(n log n).
+    /// them have the same name. O(n log n).
     pub(super) fn put_in_order(&mut self) -> Option<()> {
         debug_assert!(self.order.parts.is_empty());
         let names = || self.names.parts.iter().flat_map(|names| names.iter().map(Name::as_bytes));
@@ -365,7 +364,7 @@ impl Elements {
         before
     }
 
-    /// Removes an element whose slot stays until [`Elements::free`]. O(log n).
+    /// Removes an element, but not its slot, which [`Elements::free`] frees later. O(log n).
     pub(super) fn take_out(&mut self, slot: u32) {
         let (leaf, at) = self.place(self.name_at(slot)).expect("each element is in the order");
         let is_empty = self.order.edit(leaf, |slots| {
@@ -427,7 +426,8 @@ impl Elements {
         before.is_some()
     }
 
-    /// Returns the slots of the names from `name` on, or after it, in order. O(log n) and O(1) for each.
+    /// Returns the slots of the names after `name`, and of `name` itself if `is_included`, in order. O(log n), and O(1)
+    /// per slot.
     pub(super) fn from(&self, name: &[u8], is_included: bool) -> impl Iterator<Item = u32> + '_ {
         let (leaf, at) = match self.place(name) {
             Ok((leaf, at)) => (leaf, if is_included { at } else { at + 1 }),
@@ -438,8 +438,8 @@ impl Elements {
         first.chain(self.order.parts.iter().skip(leaf + 1).flat_map(|slots| slots.iter())).copied()
     }
 
-    /// Moves names and attributes of chunks from `from` on, of about `most` elements. Returns where to continue, 0 at
-    /// the end.
+    /// Moves names and attributes of about `most` elements, in chunks from number `from` on. Returns the chunk to
+    /// continue from; 0 at the end.
     pub(super) fn move_inside(&mut self, from: u64, most: usize, mover: &mut Mover<'_>) -> u64 {
         let chunks = self.names.parts.len();
         let from = usize::try_from(from).unwrap_or(chunks);
@@ -478,7 +478,7 @@ impl Elements {
     /// Checks the invariants; for tests.
     ///
     /// # Panics
-    /// If one does not hold.
+    /// Panics if an invariant does not hold.
     pub(super) fn check_invariants(&self) {
         let texts = (0..self.slots as u32).map(|slot| self.at(slot).text_bytes()).sum::<usize>();
         assert_eq!(self.text_bytes, texts);

@@ -14,21 +14,21 @@ use std::collections::HashMap;
 use super::json::FieldPaths;
 pub(super) use super::tuple::Value;
 
-/// The maximum length of an expression: a list of some thousand identifiers fits. A compiled expression takes some
-/// forty times as much memory.
+/// The maximum length of an expression in bytes: a list of some thousand identifiers fits. A compiled expression takes
+/// about forty times as much memory.
 pub const FILTER_BYTES_MAX: usize = 256 * 1024;
 
 /// The maximum number of values on the stack of a program, and of pending operators while one is compiled: more deeply
 /// nested expressions are refused.
 const STACK_MAX: usize = 1024;
 
-/// The maximum length of the text of a number.
+/// The maximum length in bytes of the text of a number.
 const NUMBER_BYTES_MAX: usize = 255;
 
 /// Bytes of text that are read in about the time of one step of a call ([`crate::call::Call::steps_max`]).
 pub(super) const BYTES_PER_STEP: usize = 32;
 
-/// Bytes of an expression that are compiled in about that time.
+/// Bytes of an expression that are compiled in about the time of one step.
 const COMPILED_BYTES_PER_STEP: usize = 4;
 
 /// The work of one operator or value of a program, in bytes of text.
@@ -52,11 +52,11 @@ pub(super) enum Operator {
     Equal,
     NotEqual,
     In,
-    /// In conditions only: an array has an element, or a text contains another one.
+    /// In conditions only: an array contains an element, or a text contains another one.
     Contains,
-    /// In conditions only: an array has one of these elements, or a value is one of them.
+    /// In conditions only: an array contains one of these elements, or a value is one of them.
     Any,
-    /// In conditions only: an array has all these elements.
+    /// In conditions only: an array contains all these elements.
     All,
     And,
     Or,
@@ -102,7 +102,7 @@ impl Operator {
         }
     }
 
-    /// Returns the number of its operands.
+    /// Returns the number of the operator's operands.
     fn arity(self) -> usize {
         match self {
             Operator::Open | Operator::Close => 0,
@@ -134,12 +134,12 @@ pub struct Filter {
 /// The reason why a text is not a valid expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterError {
-    /// There is an error at this byte. Errors of the expression as a whole, and open ends, are reported at the first
-    /// byte.
+    /// The expression has an error at this byte. Errors of the expression as a whole and errors at its end, for
+    /// instance a string that is not closed, are reported at the first byte.
     Syntax(usize),
-    /// It has more than [`FILTER_BYTES_MAX`] bytes.
+    /// The expression has more than [`FILTER_BYTES_MAX`] bytes.
     TooLong,
-    /// More values or operators are pending than this limit allows.
+    /// More values or operators would be pending than this number.
     TooDeep(usize),
     /// A field has more names, separated by dots, than [`super::PATH_NAMES_MAX`].
     LongPath,
@@ -153,7 +153,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Returns a counter without work, with a limit in steps.
+    /// Returns a counter of no work, with a limit in steps.
     pub(super) fn within(steps: usize) -> Work {
         Work { done: 0, max: steps.saturating_mul(BYTES_PER_STEP) }
     }
@@ -224,7 +224,7 @@ impl Filter {
     /// Compiles an expression. O(its length).
     ///
     /// # Errors
-    /// If it is not a valid expression.
+    /// Returns an error if the text is not a valid expression.
     pub fn compile(text: &[u8]) -> Result<Filter, FilterError> {
         const WHOLE: FilterError = FilterError::Syntax(0);
         const TOO_DEEP: FilterError = FilterError::TooDeep(STACK_MAX);
@@ -284,7 +284,7 @@ impl Filter {
         read.saturating_add(self.program.len() * TOKEN_WORK) / BYTES_PER_STEP
     }
 
-    /// Returns whether another filter is the same expression, number for number. O(its length).
+    /// Returns whether another filter is the same expression, with identical numbers. O(its length).
     pub(super) fn is_same(&self, other: &Filter) -> bool {
         self.program.len() == other.program.len()
             && self.fields == other.fields
@@ -294,12 +294,13 @@ impl Filter {
             })
     }
 
-    /// Returns whether attributes match. Those without a field that the expression mentions never do.
+    /// Returns whether attributes match. Attributes without a field that the expression mentions never match.
     pub fn matches(&self, attributes: &[u8]) -> bool {
         self.matches_counting(attributes, &mut Work::within(usize::MAX))
     }
 
-    /// Returns the same and counts the work. Attributes are parsed once, however often their fields are mentioned.
+    /// Like [`Filter::matches`], and counts the work. Attributes are parsed once, however often the expression mentions
+    /// their fields.
     pub(super) fn matches_counting(&self, attributes: &[u8], work: &mut Work) -> bool {
         // Most filters, a comparison of a field with a value, need no stack.
         if let [Token::Field(_), Token::Value(value), Token::Operator(operator)] = &self.program[..]
@@ -336,7 +337,7 @@ impl Filter {
 #[derive(Default)]
 struct Program {
     tokens: Vec<Token>,
-    /// The number of values on the stack after it has run.
+    /// The number of values on the stack after the program has run.
     values: usize,
 }
 
@@ -457,7 +458,8 @@ impl Tokens<'_> {
         number.ok().map(Value::Number)
     }
 
-    /// Reads a string up to the quote with which it begins. A backslash escapes the next byte; both stay in the string.
+    /// Reads a string up to the quote with which it begins. A backslash escapes the next byte; the string contains
+    /// both.
     fn string(&mut self) -> Option<Value<'static>> {
         let quote = self.peek(0);
         self.at += 1;
@@ -497,7 +499,8 @@ impl Tokens<'_> {
         Some(elements.into())
     }
 
-    /// Reads an operator or a named value, the longest with which the text begins here. O(1), except for the last one.
+    /// Reads an operator or a named value, the longest with which the text begins here. O(1), except when it finds an
+    /// error.
     fn word(&mut self) -> Option<Token> {
         let rest = &self.text[self.at..];
         if rest.starts_with(b"null") && !rest.get(4).is_some_and(u8::is_ascii_alphabetic) {
@@ -626,7 +629,7 @@ mod tests {
                 count += 1;
             }
             assert!(count <= text.len());
-            // Reading them again at each token would take minutes.
+            // Reading the text again at each token would take minutes.
             assert!(begun.elapsed().as_secs() < 5, "{piece}: {:?}", begun.elapsed());
         }
     }

@@ -1,7 +1,7 @@
 //! Fields of a JSON object, read from its text.
 //!
-//! All fields that a call mentions are found in one pass. Only what leads to them is parsed, and nothing after the last
-//! of them is read.
+//! All fields that a call mentions are found in one pass. Only the objects on their paths are parsed, and nothing after
+//! the last of these fields is read.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use super::tuple::Value;
 /// name.
 pub const PATH_NAMES_MAX: usize = 16;
 
-/// The level of a field that was not found.
+/// The level of a field that does not exist in the text.
 const MISSING: usize = usize::MAX;
 
 const NOT_FOUND: Found<'static> = Found { level: MISSING, rest: &[] };
@@ -33,7 +33,8 @@ pub struct FieldPaths {
 #[derive(Clone, Debug, Default)]
 struct Node {
     branches: BTreeMap<Box<[u8]>, Branch>,
-    /// The number of branches that are fields. The fields of objects within are among them, by the rest of their paths.
+    /// The number of branches that are fields. These include the fields of nested objects, named by the rest of their
+    /// paths.
     fields: usize,
 }
 
@@ -44,7 +45,7 @@ struct Branch {
     within: Option<Node>,
 }
 
-/// Where the value of a field begins, and how many objects enclose it.
+/// The beginning of a field's value, and the number of objects around the field.
 #[derive(Clone, Copy, Debug)]
 struct Found<'t> {
     level: usize,
@@ -82,14 +83,14 @@ impl FieldPaths {
         Some(FieldPaths { paths, root, depth, branches })
     }
 
-    /// Returns how often the text of an object can be read at most.
+    /// Returns the maximum number of times that the text of an object is read.
     pub fn depth(&self) -> usize {
         self.depth
     }
 
     /// Returns the value of each field of the object in `text`, in the order of the paths, and the approximate number
     /// of bytes read. `None` if a field is missing, is an object or an array with objects or arrays in it, or if `text`
-    /// is malformed before it.
+    /// is malformed before a field.
     pub(super) fn values<'t>(&self, text: &'t [u8]) -> (Option<Vec<Value<'t>>>, usize) {
         let (found, mut read) = self.find(text);
         let value = |found: Found<'t>| {
@@ -101,8 +102,8 @@ impl FieldPaths {
         (values, read)
     }
 
-    /// Returns the same for a single path of one name, the most frequent case, without an allocation. `None` in other
-    /// cases.
+    /// Like [`FieldPaths::values`], for a single path of one name, the most frequent case, without an allocation.
+    /// `None` for other paths.
     pub(super) fn only_value<'t>(&self, text: &'t [u8]) -> Option<(Option<Value<'t>>, usize)> {
         if (self.paths.len(), self.branches) != (1, 1) {
             return None;
@@ -115,7 +116,7 @@ impl FieldPaths {
         Some((value, read + len))
     }
 
-    /// Returns the texts of these fields: the contents of a string, or any other value as it is written.
+    /// Returns the text of each field: the contents of a string, or any other value as it is written.
     pub fn texts<'t>(&self, text: &'t [u8]) -> Vec<Option<Cow<'t, [u8]>>> {
         let (found, _) = self.find(text);
         let text = |found: Found<'t>| {
@@ -172,8 +173,8 @@ struct Search<'s, 't> {
 }
 
 impl<'t> Search<'_, 't> {
-    /// Finds the fields of an object on a level. Returns the reader after it, unless it is malformed or all were found
-    /// before its end.
+    /// Finds the fields of an object at nesting level `level`. Returns the reader after the object, unless the object
+    /// is malformed or all fields were found before its end.
     fn object(&mut self, node: &Node, level: usize, reader: Reader<'t>) -> Option<Reader<'t>> {
         let mut at = reader;
         let after = self.fields(node, level, &mut at);

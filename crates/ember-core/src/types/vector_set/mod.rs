@@ -1,7 +1,8 @@
 //! Vector sets: elements with a name, a vector and attributes, found by the distance of their vectors.
 //!
-//! The vectors and their graph are an index of `ember-vector`, whose slots number the elements ([`elements`]). A copy
-//! of a set shares all blocks with the original; a block is copied when one of the two changes it.
+//! An index of `ember-vector` stores the vectors with their graph or lists; its slots number the elements
+//! ([`elements`]). A copy of a set shares all blocks with the original; a block is copied when one of the two changes
+//! it.
 
 mod conditions;
 mod elements;
@@ -36,26 +37,26 @@ use crate::memory::size_class;
 use crate::types::collection::Collection;
 use crate::types::value::ValueType;
 
-/// Links of a node on each level but the lowest, by default.
+/// The default number of links of a node on each level except the lowest.
 pub const LINKS_DEFAULT: usize = 16;
 
-/// The numbers of vectors that wait to be linked, and of slots of removed vectors that wait to be freed, above which
-/// each call links or frees one itself ([`VectorSet::keep_up`]). The linking threads make callers wait long before
-/// that: the limit is for callers that cannot wait, and for a system that provides no threads.
+/// The maximum number of vectors that wait to be linked, and of slots of removed vectors that wait to be freed: above
+/// it, each call links or frees one itself ([`VectorSet::keep_up`]). Callers that can wait for the linking threads are
+/// delayed long before that. The limit is for callers that cannot wait, and for a system that provides no threads.
 const LEFT_MAX: usize = 65_536;
 
 /// One in this number of unlinked or removed vectors notifies the linking threads, so that they learn of a set that has
 /// moved to another key meanwhile, and more of them work when there are many.
 const PENDING_PER_NOTICE: usize = 32;
 
-/// The same for vectors added to an index whose lists are due.
+/// One in this number of vectors added to an index whose lists are due for training notifies the linking threads.
 const INSERTED_PER_NOTICE: u64 = 64;
 
-/// The approximate bytes of vectors that are compared in one step of a call: the default of `long-call-elements` is 4
-/// MiB of them, which takes some 0.4 ms.
+/// The approximate bytes of vectors that are compared in one step of a call. The default of `long-call-elements`
+/// corresponds to 4 MiB of vectors, which takes some 0.4 ms.
 const BYTES_PER_STEP: usize = 256;
 
-/// Steps of running a filter for an element, in addition to those for its text and the filter's length.
+/// The number of steps of running a filter for an element, in addition to those for its text and the filter's length.
 const STEPS_PER_FILTERED: usize = 2;
 
 /// The approximate number of elements whose blocks are freed together.
@@ -65,8 +66,8 @@ const ELEMENTS_PER_BLOCK: usize = 64;
 static SETS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// The working memory of a search or an insertion: a bit for each element of the largest set, kept for the next
-    /// one.
+    /// The working memory of a search or an insertion, a bit for each element of the largest set; the next one reuses
+    /// it.
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
@@ -80,7 +81,8 @@ fn with_scratch<R>(run: impl FnOnce(&mut Scratch) -> R) -> R {
     SCRATCH.with_borrow_mut(run)
 }
 
-/// The parameters of `VECTOR.CREATE` beyond the shape of the index. Such an index stays when it has no elements.
+/// The parameters of `VECTOR.CREATE` beyond the shape of the index. An index with these parameters is not removed when
+/// it has no elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
     /// The number of near vectors from which the neighbors of a new one are chosen.
@@ -97,17 +99,17 @@ pub const TUNING_DEFAULT: Tuning = Tuning { build_width: 200, search_width: 50, 
 /// The parameters that the first element of a set, or `VECTOR.CREATE`, determines.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// Dimensions of the stored vectors.
+    /// The dimensions of the stored vectors.
     pub dim: usize,
     /// The metric of distances.
     pub metric: Metric,
-    /// The stored form of their numbers.
+    /// The stored form of the vectors' numbers.
     pub scalar: Scalar,
-    /// How nearest neighbors are found.
+    /// The kind of index that finds nearest neighbors.
     pub kind: Kind,
     /// The projection that reduces vectors before they are stored, if there is one.
     pub projection: Option<Projection>,
-    /// The other parameters of an index created as such.
+    /// The other parameters of `VECTOR.CREATE`; `None` if it did not create the set.
     pub tuning: Option<Tuning>,
 }
 
@@ -116,11 +118,11 @@ struct Parts {
     projection: Option<Projection>,
     tuning: Option<Tuning>,
     index: Index,
-    /// Shared, because links are built without reading them.
+    /// The elements; shared, because links are built without reading them.
     elements: Arc<Elements>,
     /// The number of elements with attributes.
     attributes: usize,
-    /// Identifies the set.
+    /// The number that identifies the set.
     number: u64,
 }
 
@@ -148,17 +150,17 @@ pub struct Search {
 /// An element as it was saved.
 #[derive(Debug)]
 pub struct Saved<'s> {
-    /// Its name.
+    /// The name of the element.
     pub name: &'s [u8],
-    /// Its attributes; empty if there are none.
+    /// The attributes; empty if there are none.
     pub attributes: &'s [u8],
-    /// The stored numbers of its vector.
+    /// The stored numbers of the vector.
     pub numbers: &'s [u8],
-    /// [`Facts::norm`] of its vector.
+    /// [`Facts::norm`] of the vector.
     pub norm: f32,
-    /// [`Facts::range`] of its vector.
+    /// [`Facts::range`] of the vector.
     pub range: f32,
-    /// The highest level of its node.
+    /// The highest level of the element's node.
     pub level: usize,
 }
 
@@ -186,7 +188,7 @@ impl Shape {
         let config = self.index_config();
         let index = Index::new(config).ok()?;
         let Shape { projection, tuning, .. } = self;
-        // Only uniqueness matters.
+        // A relaxed order suffices, because only uniqueness matters.
         let number = SETS.fetch_add(1, Ordering::Relaxed);
         let elements = Arc::<Elements>::default();
         Some((Parts { projection, tuning, index, elements, attributes: 0, number }, config))
@@ -209,7 +211,7 @@ impl VectorSet {
         self.0.as_deref_mut().expect("a set that is kept has elements")
     }
 
-    /// Gives an empty set its shape. Dimensions and links must be within their limits.
+    /// Sets the shape of an empty set. Dimensions and links must be within their limits.
     pub fn shape(&mut self, shape: Shape) {
         let (parts, _) = shape.parts().expect("the limits were checked");
         self.0 = Some(Box::new(parts));
@@ -230,7 +232,7 @@ impl VectorSet {
         self.parts().index.config().scalar
     }
 
-    /// Returns how nearest neighbors are found.
+    /// Returns the kind of index that finds nearest neighbors.
     pub fn kind(&self) -> Kind {
         self.parts().index.config().kind
     }
@@ -248,12 +250,13 @@ impl VectorSet {
         self.0.as_ref()?.tuning
     }
 
-    /// Returns whether the set has its shape.
+    /// Returns whether the shape of the set is determined.
     pub fn has_shape(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Converts a distance for replies: that of cosine (0 to 2), that of two points, or the inner product.
+    /// Converts a distance to its form in replies: the cosine distance (0 to 2), the distance of two points, or the
+    /// inner product.
     pub fn metric_distance(&self, distance: f32) -> f32 {
         self.parts().index.metric_distance(distance)
     }
@@ -321,8 +324,8 @@ impl VectorSet {
 
     /// Sets the vector of an element, in the form in which this set stores it, and its attributes if given: an empty
     /// text removes them. Returns whether the element is new; `None`, with nothing changed, if there is no slot for
-    /// another one. O(dimensions + log n) if it `is_linked_later` ([`VectorSet::begin_linking`]), else O(width · log
-    /// n).
+    /// another one. O(dimensions + log n) if the vector `is_linked_later` ([`VectorSet::begin_linking`]), else O(width
+    /// · log n).
     pub fn set(
         &mut self,
         name: &[u8],
@@ -394,8 +397,8 @@ impl VectorSet {
         true
     }
 
-    /// Frees the slots of up to `most` removed vectors, and repairs the graph around them. O(links²) distances for
-    /// each.
+    /// Frees the slots of up to `most` removed vectors, and repairs the graph around them. O(links²) distances per
+    /// vector.
     pub fn bury(&mut self, most: usize) {
         let Some(parts) = &mut self.0 else { return };
         for _ in 0..most {
@@ -405,8 +408,8 @@ impl VectorSet {
         }
     }
 
-    /// Must follow each call that has left work to the linking threads. Does a little of this work at once if they are
-    /// far behind.
+    /// Links or frees one vector at once if the work left to the linking threads exceeds a limit. Must follow each call
+    /// that has left work to them.
     pub fn keep_up(&mut self) {
         if self.pending() > LEFT_MAX {
             self.link_pending(1);
@@ -469,7 +472,7 @@ impl VectorSet {
         self.0.as_ref().is_some_and(|parts| has_work(&parts.index))
     }
 
-    /// Returns whether a training of its lists is due, requested or running.
+    /// Returns whether a training of the set's lists is due, requested or running.
     pub fn is_training_near(&self) -> bool {
         self.0.as_ref().is_some_and(|parts| parts.index.is_training_near())
     }
@@ -489,7 +492,7 @@ impl VectorSet {
         self.0.as_mut().is_some_and(|parts| parts.index.advance_training(training))
     }
 
-    /// Takes up to `most` vectors that no thread is linking yet; `None` if there are none.
+    /// Begins to link up to `most` vectors that no thread is linking yet; `None` if there are none.
     pub fn begin_linking(&mut self, most: usize) -> Option<Linking> {
         self.0.as_mut()?.index.begin_linking(most)
     }
@@ -501,14 +504,14 @@ impl VectorSet {
         }
     }
 
-    /// Links up to `most` vectors on this thread. O(width · log n) for each.
+    /// Links up to `most` vectors on this thread. O(width · log n) per vector.
     pub fn link_pending(&mut self, most: usize) {
         if let Some(parts) = &mut self.0 {
             with_scratch(|scratch| parts.index.link_pending(most, scratch));
         }
     }
 
-    /// Returns the set with all its vectors linked, and no slots but theirs.
+    /// Returns the set with all its vectors linked, and without slots of removed vectors.
     pub fn linked(&self) -> Cow<'_, VectorSet> {
         if self.pending() == 0 && self.dead() == 0 {
             return Cow::Borrowed(self);
@@ -604,8 +607,8 @@ impl VectorSet {
     }
 
     /// Returns the elements nearest to a vector with the stored number of dimensions, the nearest first, and the steps
-    /// that its filter took. `None` if the filter would take more than `filter_steps_max`: where attributes are much
-    /// longer than the mean, [`VectorSet::steps_of`] is too low.
+    /// that the search's filter took. `None` if the filter would take more than `filter_steps_max`: where attributes
+    /// are much longer than the mean, [`VectorSet::steps_of`] is too low.
     pub fn search(
         &self,
         vector: &[f32],
@@ -653,27 +656,26 @@ impl VectorSet {
         (!self.is_empty()).then(|| self.nth(random.below(self.len())))
     }
 
-    /// Returns an element by a number below the count of elements, a different one for each. O(slots that wait to be
-    /// freed).
+    /// Returns a different element for each number below the count of elements. O(slots that wait to be freed).
     pub fn nth(&self, nth: usize) -> Element<'_> {
         let Parts { index, elements, .. } = self.parts();
         let slot = nth as u32;
         if !index.is_dead(slot) {
             return elements.at(slot);
         }
-        // The slots from the count on contain as many elements as there are dead slots below it.
+        // The slots from the count of elements on contain as many elements as there are dead slots below the count.
         let before = index.dead_slots().iter().filter(|&&dead| dead < slot).count();
         let next = (elements.len() as u32..).filter(|&slot| !index.is_dead(slot)).nth(before);
         elements.at(next.expect("slots are those of elements, or dead"))
     }
 
-    /// Returns the slots of the names from `name` on, or after it, in order.
+    /// Returns the slots of the names after `name`, and of `name` itself if `is_included`, in order.
     pub fn names_from(&self, name: &[u8], is_included: bool) -> impl Iterator<Item = u32> + '_ {
         self.parts().elements.from(name, is_included)
     }
 }
 
-/// Chooses links. May run on any thread.
+/// Chooses links for the vectors in `linking`. May run on any thread.
 pub fn plan(linking: &Linking) -> Vec<Plan> {
     with_scratch(|scratch| linking.plan(scratch))
 }
@@ -708,8 +710,8 @@ impl Loading {
         self.restore.lists(centres, trained_len, list_of).ok()
     }
 
-    /// Returns the set, in which `inserted` vectors were set. Elements that cannot be found by their links are linked
-    /// again. `None` if two elements have one name. O(n log n).
+    /// Returns the set; `inserted` is the number of vectors set so far. Elements that cannot be found by their links
+    /// are linked again. `None` if two elements have the same name. O(n log n).
     pub fn finish(self, inserted: u64) -> Option<VectorSet> {
         let Loading { mut parts, mut elements, restore } = self;
         elements.put_in_order()?;
@@ -746,7 +748,7 @@ impl Collection for VectorSet {
     }
 
     fn free_effort(&self) -> usize {
-        // Names and attributes, and blocks of the rest.
+        // The effort counts names, attributes, and the blocks of vectors and links.
         self.len() + self.0.as_ref().map_or(0, |parts| parts.attributes) + self.len() / ELEMENTS_PER_BLOCK
     }
 

@@ -1,8 +1,9 @@
 //! Vectors with fewer dimensions: products with a matrix of signs.
 //!
 //! The standard matrix is that of Walsh and Hadamard (Sylvester's construction), cut to the dimensions before and
-//! after. A product with it is the fast transform of the vector, padded with zeros to a power of two: for 65,536
-//! dimensions a million additions instead of four billion. The matrix itself is built for files and payloads only.
+//! after. A product with it is computed by the fast transform of the vector, padded with zeros to a power of two: for
+//! 65,536 dimensions this takes a million additions instead of four billion. The matrix itself is built for files and
+//! payloads only.
 
 use std::sync::Arc;
 
@@ -13,17 +14,17 @@ pub const MATRIX_NUMBERS_MAX: usize = 1 << 26;
 /// multiplied with it row by row, under the lock of their key.
 const OTHER_NUMBERS_MAX: usize = 1 << 20;
 
-/// Additions that are done in about the time of one step of a call ([`crate::call::Call::steps_max`]).
+/// The number of additions done in about the time of one step of a call ([`crate::call::Call::steps_max`]).
 const ADDITIONS_PER_STEP: usize = 32;
 
-/// Reduces vectors of `input` dimensions.
+/// A projection that reduces vectors of `input` dimensions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Projection {
     /// The dimensions of vectors before the reduction.
     pub input: usize,
     /// The magnitude of all numbers of the standard matrix.
     scale: f32,
-    /// A matrix from a file, if it is not the standard one.
+    /// The matrix from a file; `None` for the standard one.
     matrix: Option<Arc<[f32]>>,
 }
 
@@ -46,8 +47,9 @@ impl Projection {
         Projection { input, scale, matrix: None }
     }
 
-    /// Returns a projection with this matrix of `input` columns, row by row, as bytes of floats; `None` if they do not
-    /// fit, or exceed the limit of a matrix that is not the standard one.
+    /// Returns a projection with this matrix of `input` columns, row by row, as bytes of floats; `None` if the bytes do
+    /// not fit the dimensions, contain a number that is not finite, or exceed the limit of a matrix that is not the
+    /// standard one.
     pub(crate) fn from_bytes(input: usize, output: usize, bytes: &[u8]) -> Option<Projection> {
         if bytes.len() != input.checked_mul(output)?.checked_mul(4)? {
             return None;

@@ -1,13 +1,13 @@
 //! The values of a filter expression, and lists of them with an index for repeated comparisons.
 //!
-//! Two values are equal as texts, as null, or else as numbers. So the index of a list has its texts, its numbers, and
-//! the numbers that its texts represent, each in order: a comparison with all elements takes three binary searches.
+//! Two values are equal as texts, as null, or else as numbers. So the index of a list contains its texts, its numbers,
+//! and the numbers that its texts represent, each in order: a comparison with all elements takes three binary searches.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 
-/// Lists of up to this many elements are scanned: an index would cost more than it saves.
+/// The maximum number of elements of a list that is scanned: an index would cost more than it saves.
 const SCANNED_MAX: usize = 16;
 
 /// Bytes of text whose comparison takes about as long as one element of a list.
@@ -37,7 +37,7 @@ pub(super) struct Tuple<'t> {
 struct Index {
     /// Indexes of the elements that are texts, in the order of their bytes.
     texts: Box<[u32]>,
-    /// The numbers that these texts represent, ascending.
+    /// The numbers that the texts of the list represent, ascending.
     text_numbers: Box<[f64]>,
     /// All other elements as numbers, ascending.
     numbers: Box<[f64]>,
@@ -130,7 +130,7 @@ impl Value<'_> {
         }
     }
 
-    /// Returns whether both values are identical: 0 and -0 are not.
+    /// Returns whether this value and `other` are identical: 0 and -0 are not.
     pub(super) fn is_same(&self, other: &Value<'_>) -> bool {
         match (self, other) {
             (Value::Number(a), Value::Number(b)) => a.to_bits() == b.to_bits(),
@@ -149,7 +149,7 @@ impl Value<'_> {
         }
     }
 
-    /// Returns whether it equals this value, or is a list that contains it.
+    /// Returns whether this value equals `value`, or is a list that contains `value`.
     pub(super) fn has(&self, value: &Value<'_>) -> bool {
         match self {
             Value::Tuple(tuple) => tuple.has(value),
@@ -157,7 +157,7 @@ impl Value<'_> {
         }
     }
 
-    /// Prepares a comparison with all elements of a list.
+    /// Prepares a comparison of this value with all elements of a list.
     fn prepare_for(&self, others: &Value<'_>) {
         if let Value::Tuple(tuple) = self
             && others.elements().len() > SCANNED_MAX
@@ -166,22 +166,23 @@ impl Value<'_> {
         }
     }
 
-    /// Returns whether it equals or contains one of the elements of a list. O((n + m) log n).
+    /// Returns whether this value equals or contains one of the elements of a list. O((n + m) log n).
     pub(super) fn has_any(&self, others: &Value<'_>) -> bool {
         self.prepare_for(others);
         others.elements().iter().any(|element| self.has(element))
     }
 
-    /// Returns whether it equals or contains all elements of a list. O((n + m) log n).
+    /// Returns whether this value equals or contains all elements of a list. O((n + m) log n).
     pub(super) fn has_all(&self, others: &Value<'_>) -> bool {
         self.prepare_for(others);
         others.elements().iter().all(|element| self.has(element))
     }
 
-    /// Returns whether it is a list that contains this element, or a text that contains this part. O(its length).
+    /// Returns whether this value is a list that contains the element `part`, or a text that contains the text `part`.
+    /// O(its length).
     pub(super) fn contains(&self, part: &Value<'_>) -> bool {
         match (self, part) {
-            // The search would read the part first, however short the text is.
+            // The search would read `part` first, however short the text is.
             (Value::String(text), Value::String(part)) => {
                 part.len() <= text.len() && memchr::memmem::find(text, part).is_some()
             }

@@ -1,26 +1,27 @@
 //! The results of recently used filters for elements, so that attributes are not read again.
 //!
-//! Each thread that searches keeps two bits per element and filter: whether the element was examined, and whether it
-//! matched. The bits are valid as long as the chunk of the element has the version that it had then
-//! ([`Elements::version`]): no two states of any chunks have the same version. What a thread keeps is bounded, is not
-//! part of a set, and is not counted as its memory.
+//! Each thread that searches stores two bits per element and filter: whether the element was examined, and whether it
+//! matched. The bits are valid as long as the chunk of the element has the version that it had when the element was
+//! examined ([`Elements::version`]): no two states of any chunks have the same version. The memory of these results is
+//! limited per thread; it is not part of a set and is not counted as a set's memory.
 
 use std::cell::RefCell;
 
 use super::elements::{CHUNK_ELEMENTS, Elements};
 use super::filter::{Filter, Work};
 
-/// The maximum number of filters whose verdicts a thread keeps, and the maximum bytes of them.
+/// The maximum number of filters whose results a thread stores, and the maximum size of these results in bytes.
 const FILTERS_MAX: usize = 8;
 const BYTES_MAX: usize = 4 << 20;
 
-/// The number of elements that one search examines beyond those it needs, until all are known.
+/// The maximum number of elements that one search examines in addition to those it needs, so that the results of all
+/// elements become known.
 const ASKED_AHEAD: usize = 4096;
 
 const WORDS: usize = CHUNK_ELEMENTS / 64;
 
 thread_local! {
-    /// The most recently used filter is last.
+    /// The stored results of filters; those of the most recently used filter are last.
     static KEPT: RefCell<Vec<Verdicts>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -29,7 +30,7 @@ thread_local! {
 pub(super) struct Verdicts {
     set: u64,
     filter: Filter,
-    /// Empty if the filter was used only once.
+    /// The results by chunk of elements; empty while the filter has been used only once.
     chunks: Vec<Chunk>,
 }
 
@@ -40,7 +41,7 @@ struct Chunk {
     matched: [u64; WORDS],
 }
 
-/// Runs a search with the known results of a filter for the set of this number.
+/// Runs a search with the known results of a filter for the set with number `set`.
 pub(super) fn with<R>(
     set: u64,
     filter: &Filter,
@@ -52,7 +53,8 @@ pub(super) fn with<R>(
         match at {
             Some(at) => {
                 let mut verdicts = kept.remove(at);
-                // From the second use on: a filter that is used only once leaves nothing but itself.
+                // Results are recorded from a filter's second use on; after a single use, only the filter itself is
+                // stored.
                 verdicts.chunks.resize(elements.chunks(), Chunk::default());
                 verdicts
             }
@@ -75,7 +77,8 @@ impl Verdicts {
         self.chunks.capacity() * size_of::<Chunk>() + self.filter.bytes()
     }
 
-    /// Returns whether an element matches. If the work would exceed its limit, it is exhausted and nothing is recorded.
+    /// Returns whether an element matches. If the work would exceed its limit, `work` is exhausted and nothing is
+    /// recorded.
     pub(super) fn matches(&mut self, elements: &Elements, slot: u32, work: &mut Work) -> bool {
         let mut matches = |filter: &Filter| {
             let Some(attributes) = elements.at(slot).attributes() else { return Some(false) };
@@ -100,8 +103,8 @@ impl Verdicts {
         chunk.matched[word] & bit != 0
     }
 
-    /// Returns whether the results of all elements are known, and at most `most` match. Examines some elements for
-    /// this. O(n / 64).
+    /// Returns whether the results of all elements are known, and at most `most` match. Examines a limited number of
+    /// elements to complete the results. O(n / 64).
     pub(super) fn are_known(&mut self, elements: &Elements, most: usize, work: &mut Work) -> bool {
         if self.chunks.is_empty() {
             return false;
@@ -210,7 +213,7 @@ mod tests {
                 });
             }
         }
-        // Each filter was forgotten before its next turn, but not between the two uses of one turn.
+        // Each filter was removed before its next turn, but not between the two uses of one turn.
         assert!(are_known.chunks(2).all(|pair| pair == [false, true]), "{are_known:?}");
         KEPT.with_borrow(|kept| assert_eq!(kept.len(), FILTERS_MAX));
     }
