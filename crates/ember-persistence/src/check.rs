@@ -1,4 +1,4 @@
-//! Checks files for integrity and reports their contents.
+//! Checks the integrity of files and reports their contents.
 
 use std::fmt::{self, Display};
 use std::io;
@@ -14,22 +14,22 @@ use crate::files::{Disk, DiskError, directory_of, read_whole};
 use crate::rdb_file::{Batch, RdbError, RdbProblem, RdbReader, Source, Step, VersionCheck};
 use crate::unsupported_features::UnsupportedFeatures;
 
-/// A file cannot be checked, repaired or converted.
+/// The reason why a file cannot be checked, repaired or converted.
 #[derive(Debug)]
 pub enum FileError {
     /// A disk operation failed.
     Disk(DiskError),
     /// The file cannot be decrypted.
     Encryption(EncryptionError),
-    /// Its RDB part is damaged or cannot be read.
+    /// The RDB part of the file is damaged or cannot be read.
     Rdb(RdbError),
-    /// Its commands are damaged or cannot be read.
+    /// The commands in the file are damaged or cannot be read.
     Aof(AofError),
-    /// It is neither an RDB file nor an AOF.
+    /// The file is neither an RDB file nor an AOF.
     Unknown(PathBuf),
-    /// The target file already exists; nothing is overwritten.
+    /// The target file already exists; the tools overwrite nothing.
     Exists(PathBuf),
-    /// The target server lacks features that the file uses.
+    /// The server that is to read the copy lacks features that the file uses.
     UnsupportedFeatures(PathBuf, Target, UnsupportedFeatures),
     /// Reading or writing failed during a copy.
     Copy(PathBuf, io::Error),
@@ -64,8 +64,8 @@ impl Display for FileError {
 impl std::error::Error for FileError {}
 
 impl FileError {
-    /// Whether a file differs from the written bytes, or is missing from its AOF, rather than being unreadable or
-    /// unknown.
+    /// Whether the error is that a file differs from the bytes written to it or is missing from its AOF, rather than
+    /// that it is unreadable or of an unknown type.
     pub fn is_damage(&self) -> bool {
         match self {
             FileError::Encryption(error) => error.problem.is_damage(),
@@ -113,34 +113,34 @@ impl From<AofError> for FileError {
 /// The type and contents of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The file.
+    /// The path of the file.
     pub file: PathBuf,
-    /// Its stored size in bytes.
+    /// The stored size of the file in bytes.
     pub size: u64,
-    /// Whether it is encrypted.
+    /// Whether the file is encrypted.
     pub is_encrypted: bool,
-    /// Its RDB part.
+    /// The contents of the RDB part, if the file has one.
     pub rdb: Option<RdbFacts>,
-    /// Its commands.
+    /// The contents of the AOF part, if the file has one.
     pub commands: Option<CommandFacts>,
 }
 
-/// The contents of an RDB file.
+/// The contents of an RDB file or of the RDB part of an AOF.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RdbFacts {
-    /// The version of its format.
+    /// The version of the RDB format.
     pub version: u16,
     /// Number of keys.
     pub keys: u64,
     /// Number of keys with an expiry.
     pub expiring: u64,
-    /// Number of further keys whose values have no elements: they are skipped when the file is loaded.
+    /// Number of further keys whose values have no elements: the server skips them when it loads the file.
     pub empty: u64,
     /// Number of function libraries.
     pub functions: u64,
-    /// Its aux fields: name and value.
+    /// The aux fields: name and value of each.
     pub aux: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Its end, as an offset in the plain contents.
+    /// The end of the RDB part, as an offset in the plain contents.
     pub end: u64,
 }
 
@@ -149,20 +149,20 @@ pub struct RdbFacts {
 pub struct CommandFacts {
     /// Number of commands, without MULTI and EXEC.
     pub commands: u64,
-    /// Number of transactions and single commands.
+    /// Number of units: transactions, and single commands outside of transactions.
     pub units: u64,
-    /// The first and the last time: Unix time in s.
+    /// The first and the last timestamp, Unix time in s.
     pub times: Option<(i64, i64)>,
-    /// Whether its batches have checksums.
+    /// Whether ember wrote the commands, so that its batches have checksums.
     pub is_checked: bool,
-    /// Its torn end.
+    /// The torn end of the file, if there is one.
     pub torn: Option<TornEnd>,
 }
 
 /// Reads a whole file and builds every value in it.
 ///
 /// # Errors
-/// Any problem with the file. A torn end is not an error if the file may have one.
+/// Returns an error for any problem with the file. A torn end is not an error if the file may have one.
 pub fn check_file(
     disk: &dyn Disk,
     path: &Path,
@@ -193,7 +193,7 @@ pub fn check_file(
     Ok(report)
 }
 
-/// Returns an error if the contents of a file without an RDB part do not begin like commands.
+/// Returns an error if the contents of a file without an RDB part do not begin like AOF commands.
 pub(crate) fn refuse_unknown(source: &mut Source<FileSource>, path: &Path) -> Result<(), FileError> {
     match next_byte(source, path)? {
         None | Some(b'*' | b'#') => Ok(()),
@@ -262,7 +262,7 @@ fn check_commands(source: Source<FileSource>, path: &Path, ending: Ending) -> Re
     }
 }
 
-/// The files of an AOF as listed in its manifest. Nothing is changed on the disk, unlike at server startup.
+/// The files of an AOF as listed in its manifest. Unlike at server startup, nothing on the disk is changed.
 #[derive(Clone, Debug)]
 pub struct Listing {
     /// The manifest.
@@ -274,7 +274,8 @@ pub struct Listing {
 /// Opens the AOF of a manifest for reading.
 ///
 /// # Errors
-/// If `manifest` does not have a manifest's name or is invalid; if a file that it names is missing; those of the disk.
+/// Returns an error if `path` does not have a manifest's name, the manifest is invalid, or a file that it names is
+/// missing; and errors of the disk.
 pub fn open_manifest(disk: &dyn Disk, path: &Path) -> Result<Listing, FileError> {
     let name =
         path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".manifest"));
@@ -286,7 +287,7 @@ pub fn open_manifest(disk: &dyn Disk, path: &Path) -> Result<Listing, FileError>
     for file in manifest.live() {
         let mut candidates = vec![directory.join(&file.name)];
         if file.name == name {
-            // A single file that is about to be moved into the directory.
+            // During its adoption as a base, a single-file AOF is still next to the directory.
             candidates.push(directory_of(directory).join(name));
         }
         let mut found = None;
@@ -303,11 +304,11 @@ pub fn open_manifest(disk: &dyn Disk, path: &Path) -> Result<Listing, FileError>
     Ok(Listing { manifest, files })
 }
 
-/// Reads all files of the AOF of a manifest, in order, and returns the contents or the error of each. Only the last one
-/// may have a torn end.
+/// Reads all files of the AOF with this manifest, in order, and returns the contents or the error of each file. Only
+/// the last file may have a torn end.
 ///
 /// # Errors
-/// Those of [`open_manifest`].
+/// Returns the errors of [`open_manifest`].
 pub fn check_aof(
     disk: &dyn Disk,
     manifest: &Path,
@@ -322,7 +323,7 @@ pub fn check_aof(
     Ok(checked.collect())
 }
 
-/// How each of `count` files of an AOF may end.
+/// Returns, for each of the `count` files of an AOF, how the file may end.
 pub(crate) fn endings(count: usize) -> impl Iterator<Item = Ending> {
     (1..=count).map(move |number| if number == count { Ending::MayBeTorn } else { Ending::Whole })
 }

@@ -21,13 +21,13 @@ use crate::unsupported_features::UnsupportedFeatures;
 
 const LIMITS: EncodingLimits = EncodingLimits::DEFAULT;
 
-/// Commands are written when they reach this length together.
+/// Length in bytes from which collected commands are written to the copy.
 const WRITTEN_BYTES: usize = 1024 * 1024;
 
 /// Copies an RDB file to `target`, encrypted according to `to`. The whole file is checked first.
 ///
 /// # Errors
-/// Any problem with the file; if `target` exists; those of the disk.
+/// Returns an error for any problem with the file, or if `target` exists; and errors of the disk.
 pub fn convert_file(
     disk: &Arc<dyn Disk>,
     path: &Path,
@@ -38,10 +38,10 @@ pub fn convert_file(
     repair_file(disk, path, target, from, Ending::Whole, &plan(to))
 }
 
-/// Copies the AOF of a manifest to the directory `target`, encrypted according to `to`. A torn end is cut off.
+/// Copies the AOF with this manifest to the directory `target`, encrypted according to `to`. A torn end is cut off.
 ///
 /// # Errors
-/// Any problem with one of the files; if there is an AOF in `target`; those of the disk.
+/// Returns an error for any problem with one of the files, or if there is an AOF in `target`; and errors of the disk.
 pub fn convert_aof(
     disk: &Arc<dyn Disk>,
     manifest: &Path,
@@ -56,21 +56,22 @@ fn plan(to: &Encryption) -> Plan {
     Plan { encryption: to.clone(), ..Plan::default() }
 }
 
-/// The server that will read a copy.
+/// The server that is to read a copy, and how the copy is adapted to it.
 #[derive(Clone, Debug)]
 pub struct Reader {
-    /// The server.
+    /// The type of server.
     pub target: Target,
-    /// Whether features that it lacks are left out; otherwise they are an error.
+    /// Whether features that the server lacks are omitted from the copy; otherwise they are an error.
     pub leaves_out: bool,
     /// The encryption of the copy.
     pub encryption: Encryption,
 }
 
-/// Copies a file to `target` in a form that a given server reads.
+/// Copies a file to `target` in a form that the server `reader` can read.
 ///
 /// # Errors
-/// Any problem with the file; if `target` exists; [`FileError::UnsupportedFeatures`]; those of the disk.
+/// Returns an error for any problem with the file, or if `target` exists; [`FileError::UnsupportedFeatures`]; and
+/// errors of the disk.
 pub fn convert_file_for(
     disk: &Arc<dyn Disk>,
     path: &Path,
@@ -115,10 +116,11 @@ pub fn convert_file_for(
     Ok(Repaired { kept_bytes: commands.valid_to(), kept_keys, cut, unsupported, ..Repaired::default() })
 }
 
-/// Copies the AOF of a manifest to the directory `target` in a form that a given server reads. A torn end is cut off.
+/// Copies the AOF with this manifest to the directory `target` in a form that the server `reader` can read. A torn end
+/// is cut off.
 ///
 /// # Errors
-/// Those of [`convert_file_for`], and if there is an AOF in `target`.
+/// Returns the errors of [`convert_file_for`], or an error if there is an AOF in `target`.
 pub fn convert_aof_for(
     disk: &Arc<dyn Disk>,
     manifest: &Path,
@@ -131,7 +133,7 @@ pub fn convert_aof_for(
     })
 }
 
-/// A conversion in progress.
+/// The state of a conversion.
 struct Conversion<'c> {
     target: Target,
     unsupported: UnsupportedFeatures,
@@ -166,7 +168,7 @@ impl Conversion<'_> {
         }
     }
 
-    /// Removes from a value what the server lacks; returns false if nothing is left.
+    /// Removes everything that the server lacks from a value; returns false if nothing is left of the value.
     fn fit(&mut self, name: &[u8], value: &mut Value) -> bool {
         let unsupported = Features::of(value.as_value()).common(self.target.unsupported());
         if unsupported.is_empty() {
@@ -184,7 +186,7 @@ impl Conversion<'_> {
             match reader.next(&mut unit)? {
                 Part::Unit => self.unit(&unit, &mut written),
                 Part::Time(at_s) => written.time(at_s),
-                // The copy belongs to no replication history.
+                // The converted data no longer belong to a replication history.
                 Part::Origin(_) => {}
                 Part::End => break,
             }

@@ -1,20 +1,20 @@
-//! Paths in messages: absolute in the log, so that its reader need not know the directory of the process; without
-//! directories in replies to clients, because only readers of the log need them.
+//! Paths in messages: absolute in the log, so that operators need not know the working directory of the process;
+//! without directories in replies to clients, which have no use for them.
 
 use std::path::{Path, absolute};
 
-/// Returns the absolute path; unchanged if the system does not report the current directory.
+/// Returns the absolute path; if the system does not report the current directory, the unchanged path.
 pub fn full_path(path: impl AsRef<Path>) -> String {
     let path = path.as_ref();
     absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }
 
-/// Returns an error for clients: each absolute path is reduced to its last name.
+/// Returns an error text for clients, in which each absolute path is reduced to its last component.
 pub fn without_directories(error: &str) -> String {
     let ends_path = |byte: u8| byte.is_ascii_whitespace() || b"'\"`()[]<>,;:=".contains(&byte);
     let bytes = error.as_bytes();
     let mut text = String::with_capacity(error.len());
-    // Everything before this is in the text.
+    // The end of the part of `error` that is already in the result.
     let mut copied = 0;
     let mut at = 0;
     while at < bytes.len() {

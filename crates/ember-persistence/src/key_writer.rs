@@ -1,4 +1,4 @@
-//! The sink for a data set, independent of the file's form.
+//! The interface through which a data set is written, independent of the file's format.
 
 use std::io::{self, Write};
 
@@ -9,38 +9,39 @@ use crate::rdb_file::RdbWriter;
 
 /// Receives a data set, key by key.
 pub trait KeyWriter {
-    /// Writes the server's version, the time (Unix time in s), the memory in use, and whether the file is the base of
-    /// an AOF, if the form has such fields.
+    /// Writes the server's version, the time (Unix time in s), the memory usage in bytes, and whether the file is the
+    /// base of an AOF; does nothing if the format has no such fields.
     ///
     /// # Errors
-    /// Those of the file; the same holds for all functions of this trait.
+    /// Returns errors of the file, as do all functions of this trait.
     fn usual_aux(&mut self, version: &str, now_s: i64, used_bytes: u64, is_base: bool) -> io::Result<()>;
 
     /// Writes a library of functions.
     ///
     /// # Errors
-    /// Those of the file.
+    /// Returns errors of the file.
     fn function(&mut self, code: &[u8]) -> io::Result<()>;
 
-    /// Announces how many keys of a database follow, and how many of them expire, if the form has such fields.
+    /// Announces how many keys of a database follow, and how many of those keys expire; does nothing if the format has
+    /// no such fields.
     ///
     /// # Errors
-    /// Those of the file.
+    /// Returns errors of the file.
     fn sizes(&mut self, database: usize, keys: u64, expiring: u64) -> io::Result<()>;
 
     /// Writes a key. O(length of its value).
     ///
     /// # Errors
-    /// Those of the file.
+    /// Returns errors of the file.
     fn key<'v>(&mut self, facts: &KeyFacts, name: &[u8], value: impl Into<ValueRef<'v>>) -> io::Result<()>;
 
-    /// Writes keys of one database that were encoded on any thread, in the form of the file.
+    /// Writes keys of one database that any thread has encoded in the format of the file.
     ///
     /// # Errors
-    /// Those of the file.
+    /// Returns errors of the file.
     fn encoded(&mut self, database: usize, encoded: &Encoded) -> io::Result<()>;
 
-    /// The number of keys in the file so far.
+    /// Returns the number of keys in the file so far.
     fn keys(&self) -> u64;
 }
 

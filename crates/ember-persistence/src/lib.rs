@@ -1,9 +1,9 @@
-//! Files that outlive the server: which are kept on disk, in which formats, and how they are read.
+//! The files of the data set: which files are kept on disk, in which formats, and how they are read and written.
 //!
-//! Reading order: [`files`] (all access to the disk, and a disk that fails on purpose) and [`encryption`], both of
-//! `ember-storage`, [`rdb_file`], [`key_writer`], [`origin`], [`aof`], [`log_of_store`], then the tools for them:
-//! [`check`], [`repair`], [`convert`] with [`unsupported_features`]. [`replace_file`] and [`full_path`] serve
-//! other files, too.
+//! Reading order: [`files`] (all disk access, and a simulated disk with fault injection) and [`encryption`], both
+//! re-exported from `ember-storage`, [`rdb_file`], [`key_writer`], [`origin`], [`aof`], [`log_of_store`], then the
+//! tools for these files: [`check`], [`repair`], [`convert`] with [`unsupported_features`]. [`replace_file`] and
+//! [`full_path`] are also used for other files.
 
 pub mod aof;
 pub mod check;

@@ -1,16 +1,17 @@
-//! The log of a store: where it continues after the last checkpoint, and what a checkpoint records besides its rows.
+//! The log of a store: where the log continues after the last checkpoint, and what a checkpoint contains in addition to
+//! its rows.
 //!
-//! A checkpoint names the first increment of the log that its rows do not contain. So the log need not be updated at
-//! the same time: everything before that increment is obsolete.
+//! A checkpoint contains the number of the first increment whose changes its rows do not contain. So the log need not
+//! be updated together with the store: all earlier increments are obsolete.
 
 use crate::aof::{AofDirectory, AofError};
 
-/// Makes the log begin where the store ends: with increment `next_increment`, or, before the store's first checkpoint,
-/// with its own beginning. `has_imported` says that the rows were imported from existing files, one of which may be the
-/// log.
+/// Makes the log begin where the store ends: at increment `next_increment` or, if the store has had no checkpoint yet,
+/// at increment 1. `has_imported` says that the rows were imported from existing files, one of which may be the log.
 ///
 /// # Errors
-/// [`AofError::NotOfStore`], with nothing changed, if the two do not belong together; those of the disk.
+/// Returns [`AofError::NotOfStore`], with the log unchanged, if the log does not belong to the store; and errors of the
+/// disk.
 pub fn meet(next_increment: Option<u64>, has_imported: bool, log: &mut AofDirectory) -> Result<(), AofError> {
     let manifest = log.manifest();
     let range = match (manifest.increments.first(), manifest.increments.last()) {
@@ -23,7 +24,7 @@ pub fn meet(next_increment: Option<u64>, has_imported: bool, log: &mut AofDirect
         return refused("the log has a base, so it is the AOF of a server without a store".to_owned());
     }
     let Some(increment) = next_increment else {
-        // Before its first checkpoint all of the data set is in the log, from its beginning on.
+        // Before the store's first checkpoint, the log contains the whole data set, from increment 1 on.
         return match manifest.increments.first() {
             Some(first) if first.sequence != 1 => {
                 refused(format!("the store has had no checkpoint, but the log {range}"))
@@ -37,21 +38,21 @@ pub fn meet(next_increment: Option<u64>, has_imported: bool, log: &mut AofDirect
     refused(format!("the store continues with increment {increment}, but the log {range}"))
 }
 
-/// The data that a checkpoint records besides the keys.
+/// The data that a checkpoint contains in addition to the keys.
 ///
 /// ```text
 /// number of databases, 4 | name of each, 4 … | length of a library, 8 | its code | …        little-endian
 /// ```
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Notes {
-    /// The internal names of the databases in the shards, by number.
+    /// The internal name that the shards use for each database, by database number.
     pub names: Vec<usize>,
-    /// The code of all libraries of functions.
+    /// The code of each function library.
     pub libraries: Vec<Vec<u8>>,
 }
 
 impl Notes {
-    /// Encodes the notes for a position.
+    /// Encodes the notes for storage in a checkpoint.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = (self.names.len() as u32).to_le_bytes().to_vec();
         self.names.iter().for_each(|&name| bytes.extend_from_slice(&(name as u32).to_le_bytes()));
@@ -62,7 +63,7 @@ impl Notes {
         bytes
     }
 
-    /// Decodes the notes of a position; None if they are invalid.
+    /// Decodes the notes of a checkpoint; None if they are invalid.
     pub fn decode(bytes: &[u8]) -> Option<Notes> {
         let (count, rest) = bytes.split_first_chunk()?;
         let (names, mut rest) = rest.split_at_checked(4 * u32::from_le_bytes(*count) as usize)?;
@@ -89,7 +90,7 @@ mod tests {
         let bytes = notes.encode();
         assert_eq!(Notes::decode(&bytes).unwrap(), notes);
         assert_eq!(Notes::decode(&Notes::default().encode()).unwrap(), Notes::default());
-        // At these lengths there is one library less.
+        // At these lengths, the bytes are valid notes with one library fewer.
         let whole = [16, 29, bytes.len()];
         for len in 0..bytes.len() {
             assert_eq!(Notes::decode(&bytes[..len]).is_some(), whole.contains(&len), "{len}");

@@ -1,11 +1,11 @@
-//! The position of data in a replication stream, from which a server that loads them continues.
+//! The position of data in a replication stream, at which a server that loads the data continues.
 //!
 //! ```text
-//! RDB   aux fields   repl-stream-db, repl-id, repl-offset                   (as Redis has them)
+//! RDB   aux fields   repl-stream-db, repl-id, repl-offset                   (as in Redis)
 //! AOF   the last line   #REPL:<id>:<offset>:<database>                      (Redis skips it)
 //! ```
 //!
-//! The line of an AOF describes the commands before it: if commands follow, it is void.
+//! The line of an AOF describes the data after the commands before it. If commands follow the line, it is void.
 
 use std::io::{self, Write};
 
@@ -13,44 +13,44 @@ use ember_protocol::number;
 
 use crate::rdb_file::RdbWriter;
 
-/// Hexadecimal digits of a replication ID.
+/// Number of hexadecimal digits of a replication ID.
 const ID_DIGITS: usize = 40;
 
-/// The maximum accepted position: a stream written for a thousand years stays below it.
+/// The maximum accepted position: a stream that is written to for a thousand years stays below it.
 const POSITION_MAX: u64 = 1 << 62;
 
-/// Prefix of the line.
+/// Prefix of the line of an AOF that contains a position.
 pub(crate) const ORIGIN_LINE: &[u8] = b"#REPL:";
 
 /// A position in a stream, and the data needed to continue there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     id: [u8; ID_DIGITS],
-    /// Bytes of the stream before it.
+    /// The number of bytes of the stream before the position.
     pub position: u64,
-    /// The database of the next command in the stream, unless that selects one.
+    /// The database of the next command in the stream, unless that command selects one.
     pub database: usize,
 }
 
 impl Origin {
-    /// Creates a position of the stream `id`; None if that is not a replication ID.
+    /// Creates a position in the stream `id`; None if `id` is not a replication ID or the position is too large.
     pub fn new(id: &[u8], position: u64, database: usize) -> Option<Origin> {
         let id: [u8; ID_DIGITS] = id.try_into().ok()?;
         let is_possible = id.iter().all(u8::is_ascii_hexdigit) && position <= POSITION_MAX;
         is_possible.then_some(Origin { id, position, database })
     }
 
-    /// The replication ID of the stream.
+    /// Returns the replication ID of the stream.
     pub fn id(&self) -> &str {
         std::str::from_utf8(&self.id).expect("hexadecimal digits are text")
     }
 
-    /// The line of an AOF.
+    /// Returns the line of an AOF that contains this position.
     pub(crate) fn line(&self) -> String {
         format!("#REPL:{}:{}:{}\r\n", self.id(), self.position, self.database)
     }
 
-    /// Parses the line of an AOF.
+    /// Parses the line of an AOF that contains a position; None if it is invalid.
     pub(crate) fn parse_line(line: &[u8]) -> Option<Origin> {
         let facts = line.strip_prefix(ORIGIN_LINE)?.strip_suffix(b"\r\n")?;
         let mut facts = facts.split(|&byte| byte == b':');
@@ -63,7 +63,7 @@ impl Origin {
     /// Writes the position to an RDB file.
     ///
     /// # Errors
-    /// Those of the sink.
+    /// Returns errors of the sink.
     pub fn write(&self, writer: &mut RdbWriter<impl Write>) -> io::Result<()> {
         writer.aux(b"repl-stream-db", self.database.to_string().as_bytes())?;
         writer.aux(b"repl-id", &self.id)?;
@@ -86,7 +86,7 @@ impl From<Origin> for OriginFields {
 }
 
 impl OriginFields {
-    /// Records a field, if it is one of these. An invalid number counts as absent.
+    /// Records a field, if it belongs to a position. An invalid number counts as absent.
     pub fn read_field(&mut self, name: &[u8], value: &[u8]) {
         match name {
             b"repl-stream-db" => {
@@ -99,12 +99,12 @@ impl OriginFields {
         }
     }
 
-    /// The database of the next command in the stream.
+    /// Returns the database of the next command in the stream.
     pub fn database(&self) -> usize {
         self.database
     }
 
-    /// The complete position, if the file contains it.
+    /// Returns the position, if the file contains all of its fields.
     pub fn origin(&self) -> Option<Origin> {
         Origin::new(&self.id, self.position?, self.database)
     }

@@ -1,5 +1,5 @@
-//! Repairs damaged files by copying their intact part: without anything after the damage or after a given time. The
-//! original is never written to, and nothing is overwritten.
+//! Repairs damaged files by copying their intact part: everything before the damage, or before a given time. The
+//! original file is never changed, and no file is overwritten.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -21,12 +21,12 @@ use crate::unsupported_features::UnsupportedFeatures;
 
 const LIMITS: EncodingLimits = EncodingLimits::DEFAULT;
 
-/// The part to keep.
+/// Which part of a file a repair copies, and how the copy is written.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// Whether everything before damage is kept; otherwise damage is an error. A torn end is always cut off.
+    /// Whether the part before damage is copied; otherwise damage is an error. A torn end is always cut off.
     pub cuts_damage: bool,
-    /// AOF commands marked with a later time, Unix time in s, are left out.
+    /// AOF commands with a later timestamp are omitted; Unix time in s.
     pub until_s: Option<i64>,
     /// The encryption of the copy.
     pub encryption: Encryption,
@@ -35,24 +35,25 @@ pub struct Plan {
 /// The result of a repair.
 #[derive(Debug, Default)]
 pub struct Repaired {
-    /// Plain bytes that were copied; none for an RDB file whose keys had to be picked.
+    /// The number of plain bytes copied; 0 for an RDB file whose keys had to be picked.
     pub kept_bytes: u64,
-    /// Number of keys picked from a damaged RDB file.
+    /// The number of keys picked from a damaged RDB file.
     pub kept_keys: u64,
-    /// Keys whose values were damaged, with the error of each.
+    /// The names of keys whose values were damaged, each with its error.
     pub lost_keys: Vec<(Vec<u8>, RdbError)>,
-    /// Why the copy ends before the file's end, with the offset.
+    /// Why the copy ends before the end of the file, and at which offset; `None` if it is complete.
     pub cut: Option<String>,
-    /// Features left out because the target server lacks them.
+    /// Features that were omitted because the target server lacks them.
     pub unsupported: UnsupportedFeatures,
-    /// Files of the AOF that are not in the copy, because they are useless after the cut.
+    /// The paths of files of the AOF that were not copied, because they are useless after the end of the copy.
     pub left_out: Vec<PathBuf>,
 }
 
-/// Copies a file to `target` according to a plan.
+/// Copies the part of a file that `plan` selects to `target`.
 ///
 /// # Errors
-/// If `target` exists; any problem with the file, if nothing or too little of it can be kept; those of the disk.
+/// Returns an error if `target` exists, or for any problem with the file if too little or nothing of it can be kept;
+/// and errors of the disk.
 pub fn repair_file(
     disk: &Arc<dyn Disk>,
     path: &Path,
@@ -83,8 +84,8 @@ pub fn repair_file(
     Ok(Repaired { kept_bytes, cut: end.cut, ..Repaired::default() })
 }
 
-/// Returns the shell command that copies the intact part of a file. A file that a manifest names is copied with its
-/// whole AOF, because it is useless alone.
+/// Returns the shell command that copies the intact part of a file. For a file that a manifest names, the command
+/// copies the whole AOF, because the file is useless alone.
 pub fn repair_command(file: &Path) -> String {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let is_part = name.contains(".incr.") || name.contains(".base.");
@@ -102,7 +103,7 @@ fn shell_word(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// Describes the torn end of a reader's file, if it has one.
+/// Describes the torn end of the file that `reader` has read, if there is one.
 pub(crate) fn torn_end(reader: &AofReader<FileSource>) -> Option<String> {
     reader
         .torn_end()
@@ -123,7 +124,7 @@ fn check_rdb<R: Read>(reader: &mut RdbReader<R>) -> Result<(), RdbError> {
     while reader.next(&mut batch)? != Step::End {
         for index in 0..batch.len() {
             match batch.take(index, &LIMITS) {
-                // It is skipped when the copy is loaded.
+                // The server skips this key when it loads the copy.
                 Err(RdbError { problem: RdbProblem::EmptyValue, .. }) => {}
                 value => drop(value?),
             }
@@ -132,12 +133,12 @@ fn check_rdb<R: Read>(reader: &mut RdbReader<R>) -> Result<(), RdbError> {
     Ok(())
 }
 
-/// The end of the commands to keep.
+/// The end of the commands that are copied.
 #[derive(Debug, Default)]
 struct GoodEnd {
-    /// The number of bytes to copy.
+    /// The number of bytes that are copied.
     kept: u64,
-    /// The commands to write after them: those in the middle of a batch, before the time limit.
+    /// The commands to write after the copied bytes: those in the middle of a batch that precede the time limit.
     rest: Vec<u8>,
     cut: Option<String>,
 }
@@ -207,7 +208,7 @@ fn copy(
     Ok(temporary.publish()?)
 }
 
-/// Writes an RDB file with the readable keys of a damaged one.
+/// Copies the readable keys of a damaged RDB file to a new RDB file.
 fn pick_keys(
     disk: &Arc<dyn Disk>,
     path: &Path,
@@ -262,10 +263,11 @@ fn pick<R: Read>(
     }
 }
 
-/// Copies the AOF of a manifest to the directory `target`, which has none. Everything after the first cut is left out.
+/// Copies the part of an AOF that `plan` selects to the directory `target`, which must not contain an AOF. Everything
+/// after the first cut is omitted.
 ///
 /// # Errors
-/// Those of [`repair_file`] and of [`open_manifest`].
+/// Returns the errors of [`repair_file`] and of [`open_manifest`].
 pub fn repair_aof(
     disk: &Arc<dyn Disk>,
     manifest: &Path,
@@ -278,8 +280,8 @@ pub fn repair_aof(
     })
 }
 
-/// Copies the files of an AOF with `copy_file`, and writes their manifest. A file shorter than its manifest says is an
-/// error, or, with `cuts_damage`, the last one copied.
+/// Copies the files of an AOF with `copy_file`, and writes a manifest for the copies. A file that is shorter than its
+/// manifest records is an error or, with `cuts_damage`, the last file that is copied.
 pub(crate) fn copy_aof(
     disk: &Arc<dyn Disk>,
     manifest: &Path,
@@ -300,7 +302,7 @@ pub(crate) fn copy_aof(
             continue;
         }
         let found = disk.open_to_read(path)?.size()?;
-        // An AOF without its base is empty.
+        // Without its base, an AOF contains no data.
         let is_lost = found == 0 && file.file_type == aof::FileType::Base;
         let cut = match file.check_size(path, found) {
             Err(error) if !cuts_damage || is_lost => return Err(error.into()),
@@ -308,7 +310,7 @@ pub(crate) fn copy_aof(
         };
         let copied = copy_file(path, &target.join(&file.name), ending)?;
         all.push(Repaired { cut: copied.cut.or(cut), ..copied });
-        // A closed file may have another size now, and may be the last one.
+        // The size of a copy may differ from the recorded size, and the last file is open again.
         let file = aof::AofFile { size: None, ..file.clone() };
         match file.file_type {
             aof::FileType::Base => kept.base = Some(file),

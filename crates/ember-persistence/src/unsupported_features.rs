@@ -1,27 +1,27 @@
-//! Features of a file that another server lacks.
+//! Features that a file uses and another server lacks.
 
 use std::fmt::{self, Display};
 
 use emberkv_core::rdb::Features;
 
-/// The maximum number of keys that a message names; the others are counted.
+/// The maximum number of keys that a message names; further keys are only counted.
 const NAMED_KEYS_MAX: usize = 20;
 
 /// The features of a file that the target server lacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnsupportedFeatures {
-    /// The features.
+    /// The features that the server lacks.
     pub features: Features,
-    /// The number of keys that use them.
+    /// The number of keys that use these features.
     pub keys: u64,
     /// The names of the first of these keys.
     pub named: Vec<Vec<u8>>,
-    /// The number of commands that the server does not know.
+    /// The number of commands that the server lacks.
     pub commands: u64,
 }
 
 impl UnsupportedFeatures {
-    /// Whether the server lacks nothing.
+    /// Whether the server supports everything in the file.
     pub fn is_empty(&self) -> bool {
         self.features.is_empty()
     }

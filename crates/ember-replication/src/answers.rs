@@ -2,34 +2,34 @@
 //! rejected.
 //!
 //! ```text
-//! +CONTINUE [<name>]             the bytes after those of the replica follow; the history may have a new name
-//! +FULLRESYNC <name> <offset>    all data as of this byte of the history follow
+//! +CONTINUE [<id>]               the bytes after the replica's position follow; the history may have a new ID
+//! +FULLRESYNC <id> <offset>      all data as of this byte of the history follow
 //! $<length>                      an RDB file of that length follows
 //! $EOF:<mark>                    an RDB file follows, then the mark of 40 bytes
 //! ```
 
-/// Length of a replication ID in digits, and of a mark in bytes.
+/// Length of a replication ID in digits, and of an end mark in bytes.
 const ID_DIGITS: usize = 40;
 
-/// The maximum accepted offset: a stream written for a thousand years stays below it.
+/// The maximum accepted offset: a stream that is written to for a thousand years stays below it.
 const OFFSET_MAX: u64 = 1 << 62;
 
-/// How the primary continues.
+/// How the primary continues, according to its reply to PSYNC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// With the bytes after those of the replica; the history may have a new name.
+    /// The primary continues after the replica's position; the history may have a new replication ID.
     Continue(Option<String>),
-    /// With all data as of this byte of the history.
+    /// The primary sends all data as of this position in the history.
     Copy {
-        /// The name of the history.
+        /// The replication ID of the history.
         id: String,
-        /// Number of bytes before it.
+        /// The number of bytes of the history that the data include.
         offset: u64,
     },
 }
 
 impl Answer {
-    /// Parses the reply to PSYNC, a line without its end. A replica without data cannot resume.
+    /// Parses the reply to PSYNC, a line without its line end. Only a replica that has data (`holds_data`) can resume.
     pub fn parse(line: &[u8], holds_data: bool) -> Option<Answer> {
         let text = std::str::from_utf8(line).ok()?;
         let mut words = text.split_ascii_whitespace();
@@ -51,23 +51,23 @@ fn is_id(word: &str) -> bool {
     word.len() == ID_DIGITS && word.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// How the end of a full sync is found.
+/// How a replica recognizes the end of a full sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyEnd {
-    /// After this many bytes.
+    /// The RDB file has this number of bytes.
     Length(u64),
-    /// At the end of its file, which this mark follows.
+    /// This mark follows the RDB file.
     Mark([u8; ID_DIGITS]),
 }
 
 impl CopyEnd {
-    /// Parses the line before a full sync, without its end.
+    /// Parses the line before a full sync, without its line end.
     pub fn parse(line: &[u8]) -> Option<CopyEnd> {
         let text = line.strip_prefix(b"$")?;
         if let Some(mark) = text.strip_prefix(b"EOF:") {
             return mark.try_into().ok().map(CopyEnd::Mark);
         }
-        // `parse` would accept a sign.
+        // The check is necessary because `parse` also accepts a sign.
         let is_number = text.iter().all(u8::is_ascii_digit);
         let length = std::str::from_utf8(text).ok().filter(|_| is_number)?;
         length.parse().ok().map(CopyEnd::Length)

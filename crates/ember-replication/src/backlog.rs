@@ -1,5 +1,5 @@
-//! The last part of the replication stream: the bytes that replicas still need, and those that a reconnecting one may
-//! have missed.
+//! The last part of the replication stream: the bytes that replicas still need, and the bytes that a replica may have
+//! missed when it reconnects.
 
 use std::collections::VecDeque;
 
@@ -9,42 +9,42 @@ pub const CHUNK_BYTES: usize = 64 * 1024;
 /// The last part of a replication stream.
 #[derive(Debug)]
 pub struct Backlog {
-    /// All are full except the last one.
+    /// The kept bytes; all chunks except the last one are full.
     chunks: VecDeque<Vec<u8>>,
-    /// The position of the first byte in `chunks`.
+    /// The stream position of the first byte in `chunks`.
     first: u64,
-    /// The position after the last byte.
+    /// The stream position after the last byte.
     end: u64,
-    /// An empty chunk, kept for its allocation.
+    /// An empty chunk, kept to reuse its allocation.
     spare: Option<Vec<u8>>,
 }
 
-/// The requested bytes are no longer kept, or have not arrived.
+/// The error if requested bytes are no longer kept, or have not arrived yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfReach;
 
 impl Backlog {
-    /// Creates an empty backlog that begins at a position.
+    /// Creates an empty backlog that begins at this stream position.
     pub fn new(first: u64) -> Backlog {
         Backlog { chunks: VecDeque::new(), first, end: first, spare: None }
     }
 
-    /// The position of the first byte that is kept.
+    /// Returns the stream position of the first byte that is kept.
     pub fn first(&self) -> u64 {
         self.first
     }
 
-    /// The position after the last byte.
+    /// Returns the stream position after the last byte.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// The memory that it takes, in bytes.
+    /// Returns the memory of the backlog in bytes.
     pub fn memory_bytes(&self) -> usize {
         (self.chunks.len() + usize::from(self.spare.is_some())) * CHUNK_BYTES
     }
 
-    /// Appends bytes. O(bytes).
+    /// Appends bytes to the stream. O(length of `bytes`).
     pub fn append(&mut self, mut bytes: &[u8]) {
         self.end += bytes.len() as u64;
         while !bytes.is_empty() {
@@ -59,7 +59,7 @@ impl Backlog {
         }
     }
 
-    /// Drops the whole chunks before a position.
+    /// Drops all chunks that contain only bytes before `position`.
     pub fn forget_before(&mut self, position: u64) {
         while self.chunks.front().is_some_and(|chunk| chunk.len() == CHUNK_BYTES)
             && self.first + CHUNK_BYTES as u64 <= position
@@ -70,15 +70,15 @@ impl Backlog {
         }
     }
 
-    /// The position and the bytes of the first chunk, if it is full.
+    /// Returns the position and the bytes of the first chunk, if it is full.
     pub fn oldest(&self) -> Option<(u64, &[u8])> {
         self.chunks.front().filter(|chunk| chunk.len() == CHUNK_BYTES).map(|chunk| (self.first, &chunk[..]))
     }
 
-    /// Passes up to `max` bytes from a position on to `take`, in pieces; returns their number.
+    /// Passes up to `max` bytes, from stream position `from` on, to `take` in pieces; returns their number.
     ///
     /// # Errors
-    /// If they are no longer kept, or the position is after the end.
+    /// Returns an error if the bytes are no longer kept, or the position is after the end.
     pub fn read(&self, from: u64, max: usize, mut take: impl FnMut(&[u8])) -> Result<usize, OutOfReach> {
         if from < self.first || from > self.end {
             return Err(OutOfReach);

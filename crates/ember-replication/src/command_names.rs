@@ -1,37 +1,37 @@
-//! The names of the commands in a stream that arrives in pieces, which may end anywhere.
+//! Reads the names of the commands in a stream that arrives in pieces. A piece may end anywhere.
 
-/// The maximum length of a command name. A name is buffered when its piece ends within it.
+/// The maximum length of a command name in bytes. A name is buffered when a piece ends inside it.
 const NAME_BYTES_MAX: usize = 64;
 
-/// The maximum length of a line with a number.
+/// The maximum length in bytes of a line with a number.
 const LINE_BYTES_MAX: usize = 32;
 
 /// The maximum number of digits of an argument's length: all servers accept less than 2^39 bytes.
 const DIGITS_MAX: usize = 12;
 
-/// Reads a stream of commands as arrays of bulk strings, and evaluates only their names.
+/// Reads a stream of commands, each an array of bulk strings, and inspects only their names.
 #[derive(Debug, Default)]
 pub struct CommandNames {
-    /// The number of missing arguments of the current command.
+    /// The number of arguments of the current command that have not begun yet.
     arguments: u64,
-    /// Whether the next argument is a name.
+    /// Whether the next or current argument is a command name.
     is_name: bool,
-    /// The number of missing bytes of the current argument, including the end of its line.
+    /// The number of bytes of the current argument that have not arrived, including its line end.
     left: u64,
-    /// The part of a name, or of a line with a number, that has arrived when a piece ends within it.
+    /// The part of a name, or of a line with a number, that had arrived when the last piece ended inside it.
     begun: Vec<u8>,
 }
 
-/// The bytes are not a stream of commands, or do not begin with one.
+/// The error if bytes are not a stream of commands, or do not begin with a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoCommands;
 
 impl CommandNames {
-    /// Reads the next bytes, and returns the first `Some` from `find` for a name. Bytes after that name are not read.
-    /// O(arguments).
+    /// Reads the next bytes of the stream, calls `find` for each command name, and returns the first `Some` that it
+    /// returns. Bytes after that name are not read. O(arguments).
     ///
     /// # Errors
-    /// If these bytes cannot follow the ones before.
+    /// Returns an error if these bytes cannot follow the previous ones.
     pub fn find<T>(
         &mut self,
         mut bytes: &[u8],
@@ -54,7 +54,7 @@ impl CommandNames {
         Ok(None)
     }
 
-    /// Reads the line with the number of arguments, or of bytes in one; returns the rest.
+    /// Reads a line with the number of arguments of a command, or of bytes of an argument; returns the bytes after it.
     fn read_number<'b>(&mut self, bytes: &'b [u8]) -> Result<&'b [u8], NoCommands> {
         let end = bytes.iter().take(LINE_BYTES_MAX).position(|&byte| byte == b'\n');
         let (line, rest_after) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
@@ -82,7 +82,7 @@ impl CommandNames {
         Ok(rest_after)
     }
 
-    /// Reads a part of a name with the end of its line.
+    /// Reads a part of a command name, or its line end.
     fn read_name<T>(&mut self, part: &[u8], find: &mut impl FnMut(&[u8]) -> Option<T>) -> Option<T> {
         let is_whole = self.left == 0;
         let name = if is_whole && self.begun.is_empty() {
@@ -102,7 +102,7 @@ impl CommandNames {
     }
 }
 
-/// Parses digits, at most as many as the length of an argument has.
+/// Parses a number with at most [`DIGITS_MAX`] digits.
 fn number(digits: &[u8]) -> Option<u64> {
     let is_number = (1..=DIGITS_MAX).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
     is_number.then(|| digits.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0')))

@@ -1,19 +1,22 @@
-//! Maps journal records to positions of the stream: replicas confirm positions, and clients wait for records.
+//! Maps journal records to stream positions: replicas confirm positions, but clients wait for records.
 
 use std::collections::VecDeque;
 
-/// The number of milestones above which every second one is dropped.
+/// The maximum number of milestones; above it, every second milestone is dropped.
 const MANY: usize = 64 * 1024;
 
-/// Record numbers, each with the position before which the record and all earlier ones are in the stream.
+/// Numbers of journal records, each with a stream position before which that record and all earlier ones are in the
+/// stream.
 #[derive(Debug, Default)]
 pub struct Milestones(VecDeque<(u64, u64)>);
 
 impl Milestones {
-    /// Records that all records up to number `record` are in the stream before `position`. Both must be increasing.
+    /// Records that all records up to number `record` are in the stream before `position`. Both arguments must increase
+    /// from call to call.
     pub fn mark(&mut self, record: u64, position: u64) {
         if self.0.len() >= MANY {
-            // A query for a dropped one returns an earlier record: too low, but never too high.
+            // Dropping a milestone makes later queries return an earlier record: a number that may be too low, but
+            // never too high.
             let mut at = 0;
             self.0.retain(|_| {
                 at += 1;
@@ -23,20 +26,21 @@ impl Milestones {
         self.0.push_back((record, position));
     }
 
-    /// Returns the last record known to be in the stream before a position; `None` if none is. O(log milestones).
+    /// Returns the number of the last record that is known to be in the stream before `position`; `None` if none is
+    /// known. O(log milestones).
     pub fn record_at(&self, position: u64) -> Option<u64> {
         let after = self.0.partition_point(|&(_, end)| end <= position);
         Some(self.0.get(after.checked_sub(1)?)?.0)
     }
 
-    /// Returns the nearest known position before which record `record` and all earlier ones are in the stream; `None`
+    /// Returns the lowest known position before which record `record` and all earlier records are in the stream; `None`
     /// if none is known. O(log milestones).
     pub fn position_of(&self, record: u64) -> Option<u64> {
         let at = self.0.partition_point(|&(known, _)| known < record);
         Some(self.0.get(at)?.1)
     }
 
-    /// Drops the milestones that are not needed for queries from this position on.
+    /// Drops the milestones that queries for `position` and later positions do not need.
     pub fn forget_before(&mut self, position: u64) {
         while self.0.get(1).is_some_and(|&(_, end)| end <= position) {
             self.0.pop_front();

@@ -1,14 +1,14 @@
-//! A position in a stream that can be compared across servers with the same stream.
+//! A stream position that can be compared across servers with the same stream.
 
-/// Digits of a replication ID that distinguish streams.
+/// The number of digits of a replication ID with which streams are distinguished.
 pub const NAME_DIGITS: usize = 8;
 
-/// A position in a stream, which has the same bytes on all servers with the same data.
+/// A position in a stream. The stream has the same bytes on all servers with the same history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// The first digits of the replication ID.
     pub name: [u8; NAME_DIGITS],
-    /// Number of bytes of the stream before it.
+    /// The number of bytes of the stream before the position.
     pub end: u64,
 }
 
@@ -20,12 +20,12 @@ impl Position {
         Position { name, end }
     }
 
-    /// Whether it is after a position in the stream `id`; false if it is in another stream.
+    /// Whether the position is after position `end` of the stream `id`; false if it belongs to another stream.
     pub fn is_after(self, id: &str, end: u64) -> bool {
         self.is_in(id) && self.end > end
     }
 
-    /// Whether it is a position in the stream `id`.
+    /// Whether the position belongs to the stream `id`.
     pub fn is_in(self, id: &str) -> bool {
         self.name == Position::new(id, 0).name
     }

@@ -13,10 +13,10 @@ use crate::files::{DiskError, Operation, StoredFile, TemporaryFile, disk_error};
 use crate::key_writer::KeyWriter;
 use crate::rdb_file::{RdbWriter, SaveOptions, save_to};
 
-/// A batch of this length is written.
+/// Length in bytes from which a batch is written to the file.
 const BATCH_BYTES: usize = 1024 * 1024;
 
-/// A file for a base. It is removed if it is dropped before publication.
+/// A file for the base of a rewrite. Dropping it before it is published removes the file.
 #[derive(Debug)]
 pub struct BaseFile {
     pub(super) file: TemporaryFile,
@@ -24,7 +24,7 @@ pub struct BaseFile {
 }
 
 impl BaseFile {
-    /// The file.
+    /// Returns the file.
     pub fn file(&self) -> &Arc<dyn StoredFile> {
         self.file.file()
     }
@@ -33,7 +33,7 @@ impl BaseFile {
     /// in an RDB file that only some readers support.
     ///
     /// # Errors
-    /// Those of `fill` and of the disk.
+    /// Returns errors of `fill` and of the disk.
     pub fn write(
         &self,
         encryption: &Encryption,
@@ -60,7 +60,7 @@ impl BaseFile {
     }
 }
 
-/// The sink for a base.
+/// The writer for a base.
 #[derive(Debug)]
 pub enum BaseWriter<'w> {
     /// An RDB file.
@@ -124,12 +124,12 @@ impl KeyWriter for BaseWriter<'_> {
     }
 }
 
-/// Writes commands in batches: it holds at most one batch, or one command if that is longer.
+/// Writes commands in batches. At most one batch is in memory, or one command if it is longer.
 #[derive(Debug)]
 pub struct CommandsWriter {
     sink: FileSink,
     identity: u64,
-    /// Plain bytes of the file so far.
+    /// The number of plain bytes written to the file so far.
     size: u64,
     batch: Batch,
     database: Option<usize>,
@@ -154,12 +154,12 @@ impl CommandsWriter {
     }
 
     fn write_batch(&mut self) -> io::Result<()> {
-        // The file is valid only when all of it is durable.
+        // The recorded number of durable bytes is 0, because a base is valid only when all of it is durable.
         let sealed = self.batch.seal(self.identity, self.size, 0);
         self.sink.write_all(sealed)?;
         self.size += sealed.len() as u64;
         if self.batch.len() > 2 * BATCH_BYTES {
-            // The memory of a long value is not kept.
+            // The memory of a long value is released.
             self.batch = Batch::new();
         } else {
             self.batch.clear();

@@ -1,14 +1,15 @@
-//! Batches: commands written together, after a line with which their completeness is verified.
+//! Batches: commands written together. A line before them verifies that they are complete.
 //!
-//! The line is `#CRC:` and four numbers in hexadecimal digits: the CRC-64 of the batch, 16; its length in bytes, 8; the
-//! number of durable bytes of the file when it was written, 16; and a check of the line, 16: the CRC-64 of the file's
-//! identity, the line's offset in the file, and the three numbers before. The checksum is that of RDB files: it is
-//! computed as fast as shorter ones, and batches can be long.
+//! The line is `#CRC:` and four hexadecimal numbers: the CRC-64 of the batch (16 digits); the length of the batch in
+//! bytes (8 digits); the number of bytes of the file that were durable when the batch was written (16 digits); and a
+//! check of the line (16 digits), which is the CRC-64 of the file's identity, the line's offset in the file, and the
+//! three preceding numbers. The checksum algorithm is the same as in RDB files: it is as fast as shorter checksums, and
+//! batches can be long.
 //!
-//! The identity is a random number on the file's first line, `#EMBER:` and 16 digits. With the offset it ensures that
-//! no value stored by a client looks like such a line.
+//! The identity is a random number on the file's first line, `#EMBER:` and 16 digits. Together with the offset, it
+//! ensures that no value stored by a client looks like such a line.
 //!
-//! Redis skips lines that begin with `#`, if they are shorter than 128 characters (`aof.c`, `loadSingleAppendOnlyFile`).
+//! Redis skips lines that begin with `#` and have fewer than 128 characters (`aof.c`, `loadSingleAppendOnlyFile`).
 
 use std::io;
 
@@ -24,13 +25,13 @@ pub(super) const BATCH_LINE: &[u8] = b"#CRC:";
 /// Prefix of a file's first line.
 pub(super) const IDENTITY_LINE: &[u8] = b"#EMBER:";
 
-/// Prefix of a line with a time: Unix time in s, as in Redis.
+/// Prefix of a line with a timestamp: Unix time in s, as in Redis.
 pub(super) const TIME_LINE: &[u8] = b"#TS:";
 
-/// Length of the line before a batch: prefix, digits, separators and line end.
+/// Length in bytes of the line before a batch: prefix, digits, separators and line end.
 pub(super) const BATCH_LINE_BYTES: usize = BATCH_LINE.len() + 16 + 1 + 8 + 1 + 16 + 1 + 16 + 2;
 
-/// The maximum length of a batch: its length field has eight digits.
+/// The maximum length of a batch in bytes: its length field has eight digits.
 pub const BATCH_BYTES_MAX: usize = u32::MAX as usize;
 
 pub(super) fn crc(bytes: &[u8]) -> u64 {
@@ -40,8 +41,8 @@ pub(super) fn crc(bytes: &[u8]) -> u64 {
 /// The polynomial of CRC-64/REDIS, bit-reversed.
 const POLYNOMIAL: u64 = 0x95ac_9329_ac4b_c9b5;
 
-/// Returns the eight bytes, little-endian, whose CRC is `crc` when they are padded with zeros to `bytes` bytes. There
-/// is exactly one such number, because each step of the computation is reversible.
+/// Returns the eight bytes, as a little-endian number, whose CRC is `crc` when they are padded with zeros to `bytes`
+/// bytes. Exactly one such number exists, because each step of the computation is reversible.
 fn invert_crc(crc: u64, bytes: u32) -> u64 {
     (0..8 * bytes).fold(crc, |state, _| match state >> 63 {
         0 => state << 1,
@@ -52,19 +53,19 @@ fn invert_crc(crc: u64, bytes: u32) -> u64 {
 /// Returns a random identity for a file.
 ///
 /// # Errors
-/// That of the system.
+/// Returns the error of the system.
 pub(super) fn new_identity() -> io::Result<u64> {
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
     Ok(u64::from_le_bytes(random))
 }
 
-/// Returns the first line of the file with an identity.
+/// Returns the first line of a file with this identity.
 pub(super) fn identity_line(identity: u64) -> Vec<u8> {
     [IDENTITY_LINE, format!("{identity:016x}\r\n").as_bytes()].concat()
 }
 
-/// Parses the identity in a file's first line.
+/// Parses the identity in a file's first line; None if the line is invalid.
 pub(super) fn parse_identity(line: &[u8]) -> Option<u64> {
     let digits = line.strip_prefix(IDENTITY_LINE)?.strip_suffix(b"\r\n")?;
     hexadecimal(digits, 16)
@@ -93,14 +94,14 @@ impl BatchLine {
         digest.finalize()
     }
 
-    /// Encodes the line for `offset` of the file with `identity`.
+    /// Encodes the line for a batch at `offset` of the file with `identity`.
     pub(super) fn to_bytes(self, identity: u64, offset: u64) -> Vec<u8> {
         let BatchLine { crc, len, durable } = self;
         let check = self.check(identity, offset);
         format!("#CRC:{crc:016x} {len:08x} {durable:016x} {check:016x}\r\n").into_bytes()
     }
 
-    /// Parses a line and its check; None if it is not such a line.
+    /// Parses the line before a batch; returns its fields and its check, or None if the line is invalid.
     fn digits(line: &[u8]) -> Option<(BatchLine, u64)> {
         let numbers = line.strip_prefix(BATCH_LINE)?.strip_suffix(b"\r\n")?;
         let mut numbers = numbers.split(|&byte| byte == b' ');
@@ -109,20 +110,19 @@ impl BatchLine {
         numbers.next().is_none().then_some((BatchLine { crc, len, durable }, check))
     }
 
-    /// Parses the line at `offset` of the file with `identity`; None if it is not such a line, or belongs to another
-    /// place.
+    /// Parses the line at `offset` of the file with `identity`; None if the line is invalid, or was written for another
+    /// offset or file.
     pub(super) fn parse(line: &[u8], identity: u64, offset: u64) -> Option<BatchLine> {
         let (line, check) = BatchLine::digits(line)?;
         (check == line.check(identity, offset)).then_some(line)
     }
 
     /// Parses a line of the file with `identity` that may have been moved: returns its fields and the offset at which
-    /// it was written. For a line that does not belong to this file, that offset is effectively random. None if it is
-    /// not such a line.
+    /// it was written. For a line of another file, that offset is effectively random. None if the line is invalid.
     pub(super) fn parse_anywhere(line: &[u8], identity: u64) -> Option<(BatchLine, u64)> {
         let (line, check) = BatchLine::digits(line)?;
-        // A CRC without constants is linear: the difference is the CRC of the offset alone, followed by the three
-        // numbers.
+        // A CRC without initial and final constants is linear: the difference of the two checks is the CRC of the
+        // offset alone, padded with zeros for the three numbers.
         let of_offset = check ^ line.check(identity, 0);
         Some((line, invert_crc(of_offset, 4 * 8)))
     }
@@ -133,7 +133,7 @@ impl BatchLine {
     }
 }
 
-/// Parses a line with a time: Unix time in s.
+/// Parses a line with a timestamp: Unix time in s.
 pub(super) fn parse_time(line: &[u8]) -> Option<i64> {
     number::parse_i64(line.strip_prefix(TIME_LINE)?.strip_suffix(b"\r\n")?)
 }
@@ -141,7 +141,7 @@ pub(super) fn parse_time(line: &[u8]) -> Option<i64> {
 /// Commands that are written together. Clearing keeps the allocation.
 #[derive(Debug)]
 pub struct Batch {
-    /// Reserved space for the line, then the commands.
+    /// Space reserved for the line before the batch, then the commands.
     bytes: Vec<u8>,
 }
 
@@ -162,34 +162,35 @@ impl Batch {
         encode_command(words, &mut self.bytes);
     }
 
-    /// Appends complete, encoded commands.
+    /// Appends commands that are complete and already encoded.
     pub fn encoded(&mut self, commands: &[u8]) {
         self.bytes.extend_from_slice(commands);
     }
 
-    /// The buffer to which complete commands are appended.
+    /// Returns the buffer, to which the caller may append complete commands.
     pub(super) fn bytes_mut(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Appends the time, Unix time in s, of the commands that follow. Not inside a transaction.
+    /// Appends a timestamp (Unix time in s) for the commands that follow. Must not be called inside a transaction.
     pub fn time(&mut self, now_s: i64) {
         self.bytes.extend_from_slice(TIME_LINE);
         self.bytes.extend_from_slice(itoa::Buffer::new().format(now_s).as_bytes());
         self.bytes.extend_from_slice(b"\r\n");
     }
 
-    /// Appends the position of the data, after all commands so far, in a replication stream. Not inside a transaction.
+    /// Appends the position in a replication stream of the data after all commands so far. Must not be called inside a
+    /// transaction.
     pub fn origin(&mut self, origin: &Origin) {
         self.bytes.extend_from_slice(origin.line().as_bytes());
     }
 
-    /// The encoded commands.
+    /// Returns the encoded commands.
     pub fn commands(&self) -> &[u8] {
         &self.bytes[BATCH_LINE_BYTES..]
     }
 
-    /// Length in bytes, without the line before the batch.
+    /// Returns the length in bytes, excluding the line before the batch.
     pub fn len(&self) -> usize {
         self.bytes.len() - BATCH_LINE_BYTES
     }
@@ -199,13 +200,13 @@ impl Batch {
         self.len() == 0
     }
 
-    /// Removes all commands.
+    /// Removes all commands; the allocation is kept.
     pub fn clear(&mut self) {
         self.bytes.truncate(BATCH_LINE_BYTES);
     }
 
-    /// Completes the batch for `offset` of the file with `identity`, `durable` bytes of which are durable, and returns
-    /// its bytes with the line.
+    /// Completes the batch for `offset` of the file with `identity`, of which `durable` bytes are durable, and returns
+    /// the line and the commands.
     pub(super) fn seal(&mut self, identity: u64, offset: u64, durable: u64) -> &[u8] {
         assert!(self.len() <= BATCH_BYTES_MAX, "the caller checks the length of a batch");
         let (line, commands) = self.bytes.split_at_mut(BATCH_LINE_BYTES);

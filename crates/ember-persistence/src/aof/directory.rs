@@ -1,13 +1,13 @@
 //! The files of an AOF: which of them are valid, when a new one begins, and when an old one is removed.
 //!
-//! Every change writes one new manifest, which replaces the old one atomically. Before a manifest names a file, that
+//! Every change writes a new manifest, which replaces the old manifest atomically. Before a manifest names a file, that
 //! file and its name are durable; a file is removed after the manifest stops naming it. So after a crash at any moment,
 //! the manifest names files that exist, and files that no manifest names are overwritten later. A closed file is
 //! durable before a manifest records its size, so no crash leaves it shorter than that.
 //!
-//! When the replacement itself fails, it is unknown which of the two manifests a crash would leave. So both must remain
-//! valid: an increment that was closed stays closed, no file is removed, and the next change first writes the manifest
-//! held in memory until that has succeeded.
+//! When replacing the manifest fails, it is unknown which of the two manifests a crash would leave on the disk. So both
+//! must remain valid: an increment that was closed stays closed, no file is removed, and the next change first writes
+//! the manifest held in memory until that has succeeded.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,31 +17,31 @@ use crate::encryption::Encryption;
 use crate::files::{Disk, DiskError, TemporaryFile, directory_of, read_whole, remove_leftovers};
 use crate::rdb_file::KeyForm;
 
-/// An AOF in its directory.
+/// The AOF in a directory: its files, and the manifest that names the valid ones.
 #[derive(Debug)]
 pub struct AofDirectory {
     disk: Arc<dyn Disk>,
     directory: PathBuf,
-    /// Prefix of the names of its files.
+    /// The prefix of the names of the AOF's files (`appendfilename`).
     name: String,
     encryption: Encryption,
     manifest: Manifest,
     /// Whether a manifest is on the disk.
     has_manifest: bool,
-    /// Whether the manifest on the disk is known to be this one.
+    /// Whether the manifest on the disk is known to be the one in memory.
     is_certain: bool,
 }
 
-/// A rewrite in progress: the increments from `first` on stay, everything before is replaced by a base.
+/// A rewrite in progress: the increments from number `first` on are kept, and a base replaces all earlier files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rewrite {
     first: u64,
-    /// An increment that the manifest does not name yet.
+    /// The new increment of an AOF that is enabled or replaced, which the manifest does not name yet.
     apart: Option<AofFile>,
 }
 
 impl Rewrite {
-    /// The number of the first increment that stays.
+    /// Returns the number of the first increment that is kept.
     pub fn first(&self) -> u64 {
         self.first
     }
@@ -49,10 +49,11 @@ impl Rewrite {
 
 impl AofDirectory {
     /// Opens the AOF in `directory` whose file names begin with `name`, or an AOF without files if there is none.
-    /// Removes files that a completed rewrite has left.
+    /// Removes files that a completed rewrite no longer needs.
     ///
     /// # Errors
-    /// Those of the disk; if the manifest is invalid or names missing files; if there are files without a manifest.
+    /// Returns errors of the disk, or an error if the manifest is invalid or names missing files, or if there are files
+    /// without a manifest.
     pub fn open(
         disk: &Arc<dyn Disk>,
         directory: &Path,
@@ -103,30 +104,30 @@ impl AofDirectory {
         Ok(aof)
     }
 
-    /// Whether there is an AOF.
+    /// Whether the AOF has a manifest.
     pub fn exists(&self) -> bool {
         self.manifest.live().next().is_some()
     }
 
-    /// The manifest.
+    /// Returns the manifest in memory.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// The directory.
+    /// Returns the directory of the AOF.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The files to load, in order.
+    /// Returns the paths of the files to load, in order.
     pub fn live_files(&self) -> Vec<PathBuf> {
         self.manifest.live().map(|file| self.directory.join(&file.name)).collect()
     }
 
-    /// Checks that no file to load is shorter than the manifest says, before any of them is read.
+    /// Checks that no file to load is shorter than the manifest records, before any of them is read.
     ///
     /// # Errors
-    /// [`AofError::Short`], and those of the disk.
+    /// Returns [`AofError::Short`], and errors of the disk.
     pub fn check_sizes(&self) -> Result<(), AofError> {
         for file in self.manifest.live() {
             let path = self.directory.join(&file.name);
@@ -156,7 +157,7 @@ impl AofDirectory {
         Ok(())
     }
 
-    /// Ensures that the manifest on the disk, if there is one, is the one in memory.
+    /// Ensures that the manifest on the disk, if any, is the one in memory.
     fn confirm_manifest(&mut self) -> Result<(), AofError> {
         if self.is_certain || !self.has_manifest {
             Ok(())
@@ -165,17 +166,17 @@ impl AofDirectory {
         }
     }
 
-    /// The path of the single-file AOF of Redis before 7, next to the directory.
+    /// Returns the path of the single-file AOF of Redis before 7, next to the directory.
     pub fn single_file(&self) -> PathBuf {
         directory_of(&self.directory).join(&self.name)
     }
 
-    /// Moves the single-file AOF of Redis before 7, with or without an RDB preamble, into this AOF, which has no files,
-    /// as its base. After a crash at any moment [`AofDirectory::open`] finds the file in its old place, or the move
-    /// completed.
+    /// Moves the single-file AOF of Redis before 7, with or without an RDB preamble, into this AOF as its base; this
+    /// AOF must have no files. After a crash at any moment, [`AofDirectory::open`] finds the file at its old path, or
+    /// completes the move.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns errors of the disk.
     pub fn adopt(&mut self) -> Result<(), AofError> {
         assert!(!self.exists(), "an AOF with files has its own base");
         let single = self.single_file();
@@ -194,8 +195,8 @@ impl AofDirectory {
         Ok(self.disk.sync_directory(directory_of(&self.directory))?)
     }
 
-    /// Ensures that a manifest exists, so that files without one show that it was lost. A manifest must name at least
-    /// one file.
+    /// Ensures that a manifest exists, so that AOF files without a manifest show that the manifest was lost. A manifest
+    /// must name at least one file.
     fn begin_manifest(&mut self) -> Result<(), AofError> {
         if self.has_manifest {
             return Ok(());
@@ -205,10 +206,11 @@ impl AofDirectory {
         self.write_manifest(Manifest { history: vec![nothing], ..Manifest::default() })
     }
 
-    /// Cuts the last increment at its torn end, if it has one, and syncs it, so that another can follow.
+    /// Cuts the torn end, if any, off the last increment, and syncs the increment, so that another one can follow.
     ///
     /// # Errors
-    /// Those of the disk; for an encrypted file, also if the end is inside a chunk, which only a repair can cut.
+    /// Returns errors of the disk; for an encrypted file, also an error if the torn end begins inside a chunk, which
+    /// only a repair can cut.
     pub fn settle(&self, torn: Option<TornEnd>) -> Result<(), AofError> {
         let Some(last) = self.manifest.live().last() else { return Ok(()) };
         let path = self.directory.join(&last.name);
@@ -220,7 +222,7 @@ impl AofDirectory {
         if let Some(torn) = torn {
             file.set_size(torn.valid_to)?;
         }
-        // This also covers bytes that a killed process had not synced.
+        // The sync also covers bytes that a killed process had written and not synced.
         Ok(file.sync()?)
     }
 
@@ -263,16 +265,16 @@ impl AofDirectory {
         Ok(file.sync()?)
     }
 
-    /// Begins the next increment, which is valid at once. The one before must be closed or settled first;
-    /// [`AofDirectory::rotate`] does so for a running one.
+    /// Begins the next increment, which is valid at once. The previous increment must be closed or settled first;
+    /// [`AofDirectory::rotate`] closes an increment that is being written.
     ///
     /// # Errors
-    /// Those of the disk. The previous increment is still the last one then.
+    /// Returns errors of the disk. The previous increment is then still the last one.
     pub fn begin_increment(&mut self) -> Result<AofWriter, AofError> {
         let (writer, file) = self.create_increment()?;
         let mut manifest = self.manifest.clone();
         if let Some(last) = manifest.increments.last_mut() {
-            // It may have been cut at a torn end.
+            // The size may have changed, because a torn end may have been cut off.
             last.size = None;
         }
         for closed in manifest.base.iter_mut().chain(&mut manifest.increments) {
@@ -285,18 +287,18 @@ impl AofDirectory {
         Ok(writer)
     }
 
-    /// Closes the current increment and begins the next one in its place. After a failure it must be retried before any
-    /// other append, after [`AofWriter::recover`] if that is needed.
+    /// Closes the current increment and begins the next one, which `writer` then writes. After a failure, this must be
+    /// retried before any other append, after [`AofWriter::recover`] if necessary.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns errors of the disk.
     pub fn rotate(&mut self, writer: &mut AofWriter) -> Result<(), AofError> {
         writer.close()?;
         *writer = self.begin_increment()?;
         Ok(())
     }
 
-    /// Creates the next increment without naming it in the manifest.
+    /// Creates the next increment; the manifest does not name it yet.
     fn create_increment(&mut self) -> Result<(AofWriter, AofFile), AofError> {
         self.disk.create_directory(&self.directory)?;
         self.begin_manifest()?;
@@ -313,27 +315,27 @@ impl AofDirectory {
         AofFile { name, sequence, file_type: FileType::Increment, size: None }
     }
 
-    /// Begins an increment that becomes valid only when the rewrite that begins with it is finished; the present files
-    /// are dropped then. For an AOF that is switched on, and for one whose last increment is [`AofError::Lost`]. Until
-    /// then a crash leaves the AOF as it was.
+    /// Begins an increment that becomes valid only when the rewrite that begins with it is finished; all other files
+    /// are then dropped. Used for an AOF that is enabled, and for one whose last increment is [`AofError::Lost`]. Until
+    /// the rewrite is finished, a crash leaves the AOF unchanged.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns errors of the disk.
     pub fn begin_replacement(&mut self) -> Result<(AofWriter, Rewrite), AofError> {
         let (writer, file) = self.create_increment()?;
         Ok((writer, Rewrite { first: file.sequence, apart: Some(file) }))
     }
 
-    /// Begins a rewrite whose base has all data as of the beginning of the last increment.
+    /// Begins a rewrite whose base contains the data as of the beginning of the last increment.
     pub fn begin_rewrite(&self) -> Rewrite {
         Rewrite { first: self.manifest.increments.last().map_or(1, |last| last.sequence), apart: None }
     }
 
-    /// Creates a file for the base of a rewrite. It is removed if it is dropped before [`AofDirectory::finish_rewrite`]
-    /// receives it.
+    /// Creates a file for the base of a rewrite. Dropping it before it is passed to [`AofDirectory::finish_rewrite`]
+    /// removes the file.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns errors of the disk.
     pub fn begin_base(&mut self, form: KeyForm) -> Result<BaseFile, AofError> {
         self.confirm_manifest()?;
         self.disk.create_directory(&self.directory)?;
@@ -341,10 +343,10 @@ impl AofDirectory {
         Ok(BaseFile { file, form })
     }
 
-    /// Writes such a file ([`BaseFile::write`]), encrypted like all new ones.
+    /// Writes the base of a rewrite with [`BaseFile::write`], encrypted like all new files.
     ///
     /// # Errors
-    /// Those of `fill` and of the disk.
+    /// Returns errors of `fill` and of the disk.
     pub fn write_base(
         &self,
         base: &BaseFile,
@@ -368,13 +370,13 @@ impl AofDirectory {
         }
     }
 
-    /// Replaces the old base and all increments before the rewrite by the new base, and removes their files.
+    /// Replaces the old base and all increments before the rewrite with the new base, and removes the old files.
     ///
     /// # Errors
-    /// Those of the disk. The AOF is unchanged then, unless only the removal has failed, which the next rewrite
-    /// repeats.
+    /// Returns errors of the disk. The AOF is then unchanged, unless only the removal of files has failed, which the
+    /// next rewrite repeats.
     pub fn finish_rewrite(&mut self, rewrite: Rewrite, base: BaseFile) -> Result<(), AofError> {
-        // Otherwise the new base could overwrite one that is in use.
+        // If the manifest on the disk named another base, the new base could overwrite it.
         self.confirm_manifest()?;
         let size = Some(base.file().size()?);
         let new = AofFile { size, ..self.next_base(base.form) };
@@ -382,22 +384,22 @@ impl AofDirectory {
         self.replace(rewrite, Some(new))
     }
 
-    /// Like [`AofDirectory::finish_rewrite`] for a rewrite whose data are stored durably elsewhere: there is no base,
-    /// and nothing before it is valid.
+    /// Finishes a rewrite whose data are stored durably elsewhere: unlike after [`AofDirectory::finish_rewrite`], there
+    /// is no base, and no file before the rewrite is valid.
     ///
     /// # Errors
-    /// Those of the disk. The AOF is unchanged then, unless only the removal has failed.
+    /// Returns errors of the disk. The AOF is then unchanged, unless only the removal of files has failed.
     pub fn finish_without_base(&mut self, rewrite: Rewrite) -> Result<(), AofError> {
         self.confirm_manifest()?;
         self.replace(rewrite, None)
     }
 
-    /// Makes increment `first` the first one, because everything before it is stored elsewhere; also drops the base if
-    /// the increment is one of [`AofDirectory::begin_replacement`]. Returns false, with nothing changed, if the
-    /// increment is missing or has a base before it.
+    /// Makes increment `first` the first one, because all earlier data are stored elsewhere. If the increment was
+    /// created by [`AofDirectory::begin_replacement`], also drops the base. Returns false, with nothing changed, if the
+    /// increment does not exist or has a base before it.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns errors of the disk.
     pub fn resume_at(&mut self, first: u64) -> Result<bool, AofError> {
         let mut apart = None;
         if self.manifest.increments.iter().any(|file| file.sequence == first) {
@@ -405,7 +407,7 @@ impl AofDirectory {
                 return Ok(false);
             }
         } else {
-            // The manifest of a new AOF ([`AofDirectory::begin_replacement`]) is written last.
+            // A crash may have occurred before the manifest named the increment of [`AofDirectory::begin_replacement`].
             let file = self.increment(first);
             let last = self.manifest.increments.last().map_or(0, |last| last.sequence);
             if last + 1 != first || self.disk.open_to_read(&self.directory.join(&file.name)).is_err() {
@@ -431,11 +433,11 @@ impl AofDirectory {
         self.remove_history()
     }
 
-    /// Removes unfinished bases and manifests that a crashed server has left, and returns their number. Only the single
-    /// writer of this AOF may call it.
+    /// Removes unfinished bases and manifests that a crashed server has left, and returns the number of removed files.
+    /// Only the process that writes this AOF may call it.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns errors of the disk.
     pub fn remove_leftovers(&self) -> Result<usize, AofError> {
         let is_own = |name: &str| {
             let kind = name.strip_prefix(&self.name).and_then(|rest| rest.strip_prefix('.'));
@@ -449,10 +451,10 @@ impl AofDirectory {
         }
     }
 
-    /// Removes the files that are no longer needed.
+    /// Removes the files that the AOF no longer needs.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns errors of the disk.
     pub fn remove_history(&mut self) -> Result<(), AofError> {
         self.confirm_manifest()?;
         if self.manifest.history.is_empty() {

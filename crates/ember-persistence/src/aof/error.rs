@@ -10,16 +10,16 @@ use crate::files::DiskError;
 use crate::rdb_file::RdbError;
 use crate::repair::repair_command;
 
-/// An AOF cannot be read or written.
+/// The reason why an AOF cannot be read or written.
 #[derive(Debug)]
 pub enum AofError {
     /// A disk operation failed.
     Disk(DiskError),
     /// The manifest is invalid.
     Manifest {
-        /// The manifest's file.
+        /// The path of the manifest.
         file: PathBuf,
-        /// The error in it.
+        /// The error in the manifest.
         error: ManifestError,
     },
     /// A file named by the manifest does not exist.
@@ -28,49 +28,49 @@ pub enum AofError {
     NoManifest(PathBuf),
     /// The RDB part of a file cannot be read.
     Rdb(RdbError),
-    /// A file is damaged at a place that is followed by valid data.
+    /// A file is damaged at an offset that is followed by valid data.
     Damaged {
-        /// The file.
+        /// The path of the file.
         file: PathBuf,
         /// The offset of the damage.
         offset: u64,
-        /// Describes the damage.
+        /// A description of the damage.
         what: &'static str,
     },
-    /// A closed file is shorter than it was, or is empty although it never can be.
+    /// A closed file is shorter than when it was closed, or is empty although a file of its type never is.
     Short {
-        /// The file.
+        /// The path of the file.
         file: PathBuf,
-        /// Its size in bytes.
+        /// The size of the file in bytes.
         found: u64,
-        /// Its size in bytes when it was closed, if the manifest records it.
+        /// The size of the file in bytes when it was closed, if the manifest records it.
         recorded: Option<u64>,
     },
     /// A file cannot be read.
     Unreadable {
-        /// The file.
+        /// The path of the file.
         file: PathBuf,
         /// The first offset that cannot be read.
         offset: u64,
-        /// The cause.
+        /// The error of the read.
         cause: io::Error,
     },
-    /// The state of unsynced bytes is unknown: a sync failed, and there were too many of them to be retained. A rewrite
-    /// is needed.
+    /// A sync failed, and too many bytes were unsynced to be retained, so their state on the disk is unknown. The AOF
+    /// must be rewritten.
     Lost(PathBuf),
-    /// The increment was closed, and the next one could not be begun yet.
+    /// The increment was closed, but the next one has not been created yet.
     Closed(PathBuf),
-    /// The log does not belong to the store next to it.
+    /// The log does not belong to the store in the same directory.
     NotOfStore {
         /// The directory of the log.
         directory: PathBuf,
-        /// Describes the mismatch.
+        /// A description of the mismatch.
         what: String,
     },
 }
 
 impl AofError {
-    /// Whether a file differs, from some position on, from the written bytes, rather than being unreadable.
+    /// Whether the error is that a file differs from the bytes written to it, rather than that it is unreadable.
     pub fn is_damage(&self) -> bool {
         match self {
             AofError::Damaged { .. } | AofError::Short { .. } => true,
@@ -80,7 +80,7 @@ impl AofError {
         }
     }
 
-    /// Whether the disk is full: the same call succeeds when space is free.
+    /// Whether the disk is full, so that the same call can succeed once space is free.
     pub fn is_full(&self) -> bool {
         matches!(self, AofError::Disk(error) if error.is_full())
     }
@@ -90,7 +90,7 @@ impl AofError {
     }
 }
 
-/// The alternate form (`{:#}`) describes the damage without advice.
+/// The alternate form (`{:#}`) describes the damage without advice on how to repair it.
 impl Display for AofError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -6,12 +6,12 @@
 //! file appendonly.aof.3.incr.aof seq 3 type i
 //! ```
 //!
-//! One line for each file: pairs of a word and its value, of which all except `file`, `seq`, `type` and `size` are
+//! Each file has one line of pairs of a word and its value; all pairs except `file`, `seq`, `type` and `size` are
 //! skipped. `size` is the size in bytes of a closed file; Redis 7 skips it, and omits it when it writes the manifest.
-//! Without it, a closed file that has lost its end at a boundary of commands, or all of its bytes, could not be
-//! recognized. Types are `b`, the base, of which there is at most one; `i`, the increments after it, in order; `h`,
-//! files that are no longer needed. Names with special characters are in double quotes with the escapes of redis-cli.
-//! Empty manifests, empty lines and lines of 1024 characters are refused; lines that begin with `#` are comments.
+//! The size reveals a closed file that was cut off at the end of a command, or that lost all of its bytes. Types are
+//! `b`, the base, of which there is at most one; `i`, the increments after the base, in order; `h`, files that are no
+//! longer needed. Names with special characters are in double quotes with the escapes of redis-cli. Empty manifests,
+//! empty lines and lines of 1024 characters are refused; lines that begin with `#` are comments.
 //!
 //! The format: Redis 7, `aof.c` by S. Sanfilippo and C. Zhao.
 
@@ -25,11 +25,11 @@ use super::AofError;
 /// The type of an AOF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileType {
-    /// All data at one moment.
+    /// A base: the data set at one moment.
     Base,
-    /// The changes since the base or the previous increment.
+    /// An increment: the changes since the base or the previous increment.
     Increment,
-    /// No longer needed.
+    /// A file that is no longer needed.
     History,
 }
 
@@ -46,21 +46,21 @@ impl FileType {
 /// A file of an AOF.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AofFile {
-    /// Its name in the directory of the AOF.
+    /// The file's name in the directory of the AOF.
     pub name: String,
-    /// Its number among the files of its type.
+    /// The file's number among the files of the same type.
     pub sequence: u64,
-    /// Its type.
+    /// The file's type.
     pub file_type: FileType,
-    /// Its size in bytes when it was closed. None if it is still open, or the manifest does not record it.
+    /// The file's size in bytes when it was closed. None if it is still open, or the manifest does not record its size.
     pub size: Option<u64>,
 }
 
 impl AofFile {
-    /// Checks that this file, found at `path` with `found` bytes, has not been truncated.
+    /// Checks that this file, which exists at `path` with `found` bytes, has not been truncated.
     ///
     /// # Errors
-    /// [`AofError::Short`] if it has fewer bytes than recorded, or is an empty base in RDB form.
+    /// Returns [`AofError::Short`] if the file has fewer bytes than recorded, or is an empty base in RDB form.
     pub fn check_size(&self, path: &Path, found: u64) -> Result<(), AofError> {
         let is_rdb_base = self.file_type == FileType::Base && self.name.ends_with(".rdb");
         if self.size.is_some_and(|size| found < size) || (is_rdb_base && found == 0) {
@@ -70,23 +70,23 @@ impl AofFile {
     }
 }
 
-/// The files of an AOF.
+/// The files of an AOF, as listed in its manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifest {
     /// The base, if there is one.
     pub base: Option<AofFile>,
     /// Files that are no longer needed.
     pub history: Vec<AofFile>,
-    /// The increments, by ascending number.
+    /// The increments, in ascending order of their numbers.
     pub increments: Vec<AofFile>,
 }
 
-/// A manifest is invalid.
+/// The reason why a manifest is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ManifestError {
-    /// The line, from 1; 0 for the whole file.
+    /// The number of the invalid line, from 1; 0 if the error concerns the whole file.
     pub line: usize,
-    /// Describes the error.
+    /// A description of the error.
     pub what: &'static str,
 }
 
@@ -96,7 +96,7 @@ impl Display for ManifestError {
     }
 }
 
-/// Lines are shorter than this; a name has at most 255 bytes, each of at most four characters.
+/// Upper bound on the length of a line: a name has at most 255 bytes, each of at most four characters.
 const LINE_MAX_BYTES: usize = 1024;
 
 impl Manifest {
@@ -106,7 +106,7 @@ impl Manifest {
     /// Parses a manifest.
     ///
     /// # Errors
-    /// If it is invalid.
+    /// Returns an error if the manifest is invalid.
     pub fn parse(bytes: &[u8]) -> Result<Manifest, ManifestError> {
         let mut manifest = Manifest::default();
         if bytes.is_empty() {
@@ -141,7 +141,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// Encodes the manifest.
+    /// Returns the manifest in its file format.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut text = String::new();
         for file in self.base.iter().chain(&self.history).chain(&self.increments) {
@@ -156,13 +156,13 @@ impl Manifest {
         text.into_bytes()
     }
 
-    /// The files to load, in order.
+    /// Iterates over the files to load, in order.
     pub fn live(&self) -> impl Iterator<Item = &AofFile> {
         self.base.iter().chain(&self.increments)
     }
 }
 
-/// The name as written in the manifest: quoted if necessary.
+/// Returns a file name as it is written in the manifest: quoted if necessary.
 fn quoted(name: &str) -> String {
     let is_simple = |byte: u8| byte.is_ascii_graphic() && !b"\\\"'".contains(&byte);
     if !name.is_empty() && name.bytes().all(is_simple) {
@@ -226,7 +226,8 @@ fn file_name(bytes: &[u8]) -> Result<String, &'static str> {
     Ok(name)
 }
 
-/// Splits a line into words and removes their quotes. None if quotes are not balanced or not at the end of a word.
+/// Splits a line into words and removes their quotes. None if a quote is not closed, or is closed in the middle of a
+/// word.
 fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut words = Vec::new();
     let mut rest = line;
@@ -246,7 +247,7 @@ fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     }
 }
 
-/// Appends to `word` up to the closing `quote` and returns the rest.
+/// Appends the text up to the closing `quote` to `word`, and returns the text after the quote.
 fn unquote<'a>(mut rest: &'a [u8], quote: u8, word: &mut Vec<u8>) -> Option<&'a [u8]> {
     let is_double = quote == b'"';
     loop {

@@ -1,4 +1,4 @@
-//! The append-only file: all data at one moment, and the commands that changed it since.
+//! The append-only file (AOF): the data set at one moment, and the commands that have changed it since.
 //!
 //! ```text
 //! appendonlydir/
@@ -14,10 +14,11 @@
 //! The layout and the commands are those of Redis 7, which skips ember's lines: each server starts from the other's
 //! files.
 //!
-//! **Torn ends.** A power cut may lose unsynced writes, in any order. Each batch records how much of its file was
-//! durable when it was written. Unreadable bytes at the end of the last increment that no later batch records as
-//! durable were never acknowledged to a client: they are a torn end, which is cut off. All other unreadable bytes are
-//! damage, and the file is refused. An unfinished transaction at the end is part of the torn end.
+//! **Torn ends.** A power cut may lose unsynced writes, in any order. Each batch records how many bytes of its file
+//! were durable when the batch was written. If the last increment ends with unreadable bytes that no later batch
+//! records as durable, those bytes were never acknowledged to a client: they are a torn end, which is cut off. All
+//! other unreadable bytes are damage, and the file is refused. An unfinished transaction at the end is part of the torn
+//! end.
 //!
 //! The design: Redis, `aof.c` by S. Sanfilippo, Y. Zhang, C. Zhao and others.
 

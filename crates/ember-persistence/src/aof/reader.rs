@@ -1,4 +1,4 @@
-//! Reads the commands of an AOF file, in order, in units that apply as a whole.
+//! Reads the commands of an AOF file in order, in units: the commands of a unit apply together or not at all.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -14,46 +14,46 @@ use crate::files::Reread;
 use crate::origin::{ORIGIN_LINE, Origin};
 use crate::rdb_file::{RdbReader, Source, VersionCheck};
 
-/// The maximum length of a line: Redis reads 128 characters, its checker 1024.
+/// The maximum length of a line in bytes; Redis reads 128 characters, its checker 1024.
 const LINE_MAX_BYTES: usize = 1024;
 
 /// The maximum number of words in a command, as in the protocol.
 const WORDS_MAX: u64 = 1024 * 1024;
 
-/// The maximum length of a word, as in the protocol with its highest limit.
+/// The maximum length of a word in bytes, as in the protocol with the highest limit that can be configured.
 const WORD_MAX_BYTES: u64 = 4 * 1024 * 1024 * 1024;
 
-/// The next part of a file.
+/// The next part of an AOF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Commands that apply together or not at all, in the given batch: one, or those of a transaction.
+    /// A unit, which is in the given batch: a single command, or the commands of a transaction.
     Unit,
-    /// The following commands were written at this Unix time in s or later.
+    /// A timestamp: the following commands were written at this Unix time in s or later.
     Time(i64),
-    /// The position of the data in a replication stream, valid if no unit follows.
+    /// The position of the data in a replication stream, which is valid if no unit follows.
     Origin(Origin),
-    /// The end.
+    /// The end of the file.
     End,
 }
 
 /// The torn end of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TornEnd {
-    /// The file is valid up to this offset, where it should be cut.
+    /// The end of the valid part of the file, as an offset: the file should be cut here.
     pub valid_to: u64,
-    /// The number of bytes after it.
+    /// The number of bytes after the valid part.
     pub torn_bytes: u64,
-    /// Describes the problem.
+    /// A description of why the bytes after the valid part are invalid.
     pub what: &'static str,
 }
 
-/// Why reading stops at a place.
+/// Why reading stops at an offset.
 enum Stop {
     /// The input ends.
     Ends,
-    /// The bytes are not valid here.
+    /// The bytes at this offset are not valid.
     Wrong(&'static str),
-    /// The bytes are complete and differ from the written ones.
+    /// The bytes are complete, but differ from the bytes that were written.
     Damaged(&'static str),
     /// The bytes cannot be read.
     Io(io::Error),
@@ -77,12 +77,12 @@ const OPEN_TRANSACTION: &str =
 const OTHER_IDENTITY: &str = "the file's first line and its first batch do not belong together";
 const MOVED: &str = "bytes are missing or were inserted: later batches are not where they were written";
 
-/// Bytes in order: of the file, or of a verified batch.
+/// A source of bytes in order: the file, or a verified batch.
 trait Input {
     fn buffered(&mut self) -> io::Result<&[u8]>;
     fn advance(&mut self, count: usize);
 
-    /// Reads a line including its end, whatever it contains.
+    /// Reads a line including its line end; the line may contain any bytes.
     fn line(&mut self, line: &mut Vec<u8>) -> Result<(), Stop> {
         line.clear();
         loop {
@@ -130,7 +130,7 @@ impl<R: Read> Input for Source<R> {
     }
 }
 
-/// A verified batch.
+/// The bytes of a verified batch.
 #[derive(Debug, Default)]
 struct WholeBatch {
     bytes: Vec<u8>,
@@ -153,18 +153,18 @@ impl Input for WholeBatch {
     }
 }
 
-/// The next item of an input.
+/// The next item of a file or of a batch.
 enum Item {
     Command,
     Time(i64),
     Origin(Origin),
     Identity(u64),
-    /// A line before a batch; its bytes are in the reader's line.
+    /// The line before a batch, which is in the reader's line buffer.
     BatchLine,
     Nothing,
 }
 
-/// Reads the next item. The words of a command are appended to `bytes`, and the end of each to `ends`.
+/// Reads the next item. The words of a command are appended to `bytes`, and the end of each word to `ends`.
 fn item(
     input: &mut impl Input,
     line: &mut Vec<u8>,
@@ -203,14 +203,14 @@ fn item(
     Ok(Item::Command)
 }
 
-/// Parses the number in a line after its mark; None if it exceeds `max`.
+/// Parses the number after the first character of a line; None if it is invalid or exceeds `max`.
 fn counted(line: &[u8], max: u64) -> Option<u64> {
     let digits = line.get(1..)?.strip_suffix(b"\r\n")?;
     number::parse_u64(digits).filter(|&count| count <= max)
 }
 
-/// Reads a file. The input may be hostile: no allocation exceeds a fixed factor of the bytes received, and no input
-/// causes a panic.
+/// Reads an AOF file. The input may be hostile: no allocation exceeds a fixed multiple of the bytes received, and no
+/// input causes a panic.
 #[derive(Debug)]
 pub struct AofReader<R> {
     source: Source<R>,
@@ -219,15 +219,15 @@ pub struct AofReader<R> {
     /// The file's identity, if ember wrote it.
     identity: Option<u64>,
     whole: WholeBatch,
-    /// The end of the last unit.
+    /// The offset after the last unit.
     valid_to: u64,
     /// The offset of the batch or command that is being read.
     item_at: u64,
-    /// The end of that batch, if its line could be read.
+    /// The end of the batch that is being read, if its line could be read.
     item_end: Option<u64>,
-    /// Whether a batch was verified, so that the identity is the file's.
+    /// Whether a batch was verified, which proves that the identity is that of the file.
     is_identity_proven: bool,
-    /// Whether commands outside batches follow: Redis has continued the file.
+    /// Whether the file continues with commands outside of batches, because Redis has appended to it.
     is_unchecked: bool,
     in_transaction: bool,
     line: Vec<u8>,
@@ -238,8 +238,8 @@ pub struct AofReader<R> {
 }
 
 impl AofReader<FileSource> {
-    /// The torn end of the file, if there is one and [`Part::End`] was reached. `valid_to` is an offset in the plain
-    /// contents; `torn_bytes` counts stored bytes for an encrypted file.
+    /// Returns the torn end of the file, if [`Part::End`] was reached and there is one. `valid_to` is an offset in the
+    /// plain contents; in an encrypted file, `torn_bytes` counts stored bytes.
     pub fn torn_end(&self) -> Option<TornEnd> {
         let stored = self.source.get_ref().torn_bytes();
         match (self.torn, stored) {
@@ -253,7 +253,7 @@ impl AofReader<FileSource> {
 }
 
 impl<R: Reread> AofReader<R> {
-    /// Creates a reader of `source`, the contents of `file` after its RDB part if it has one ([`AofReader::split`]).
+    /// Creates a reader of `source`, the contents of `file` after its RDB part, if any ([`AofReader::split`]).
     pub fn new(source: Source<R>, file: &Path, ending: Ending) -> AofReader<R> {
         AofReader {
             valid_to: source.offset(),
@@ -275,11 +275,11 @@ impl<R: Reread> AofReader<R> {
         }
     }
 
-    /// Returns a reader of the RDB part that a file begins with, or the file's bytes if it has none. After the end of
-    /// the RDB part, [`RdbReader::into_source`] returns the source of the commands after it.
+    /// Returns a reader of the RDB part with which a file begins, or the file's bytes if it has no RDB part. After the
+    /// end of the RDB part, [`RdbReader::into_source`] returns the source of the commands after it.
     ///
     /// # Errors
-    /// If the file cannot be read, or its RDB part has a version that `check` does not accept.
+    /// Returns an error if the file cannot be read, or its RDB part has a version that `check` does not accept.
     pub fn split(
         inner: R,
         file: &Path,
@@ -297,33 +297,33 @@ impl<R: Reread> AofReader<R> {
         }
     }
 
-    /// The number of bytes read.
+    /// Returns the number of bytes read so far.
     pub fn offset(&self) -> u64 {
         self.source.offset()
     }
 
-    /// The end of the last unit that was read; inside a batch, the end of the previous batch.
+    /// Returns the offset after the last unit that was read; inside a batch, the offset after the previous batch.
     pub fn valid_to(&self) -> u64 {
         self.valid_to
     }
 
-    /// The torn end of the plain contents, if there is one and [`Part::End`] was reached. The end of an encrypted file
-    /// may be torn, too ([`AofReader::torn_end`]).
+    /// Returns the torn end of the plain contents, if [`Part::End`] was reached and there is one. An encrypted file may
+    /// have a torn end even if its plain contents have none ([`AofReader::torn_end`]).
     pub fn torn(&self) -> Option<TornEnd> {
         self.torn
     }
 
-    /// Whether ember wrote the file: its batches have checksums.
+    /// Whether ember wrote the file, so that its batches have checksums.
     pub fn is_checked(&self) -> bool {
         self.identity.is_some()
     }
 
-    /// Reads the next part. The commands of a unit replace the contents of `unit`; those of a transaction come without
-    /// its MULTI and EXEC.
+    /// Reads the next part of the file. The commands of a unit replace the contents of `unit`; MULTI and EXEC of a
+    /// transaction are omitted.
     ///
     /// # Errors
-    /// If the file is damaged or cannot be read. A torn end counts as the end, unless the file must be complete. After
-    /// an error, do not read any further.
+    /// Returns an error if the file is damaged or cannot be read. A torn end counts as the end, unless the file must be
+    /// complete. After an error, the reader must not be used again.
     pub fn next(&mut self, unit: &mut OwnedBatch) -> Result<Part, AofError> {
         unit.clear();
         while !self.is_over {
@@ -352,7 +352,7 @@ impl<R: Reread> AofReader<R> {
         let AofReader { source, whole, line, bytes, ends, .. } = self;
         let item = if in_batch { item(whole, line, bytes, ends) } else { item(source, line, bytes, ends) };
         match item {
-            // Bytes with the right checksum were written like this.
+            // The checksum proves that these bytes were written, so they are not a torn end.
             Err(Stop::Ends) if in_batch => Err(Stop::Damaged("a batch ends in the middle of a command")),
             Err(Stop::Wrong(what)) if in_batch => Err(Stop::Damaged(what)),
             Err(stop) => Err(stop),
@@ -372,7 +372,7 @@ impl<R: Reread> AofReader<R> {
             Ok(Item::BatchLine) if !in_batch => {
                 Err(Stop::Wrong("the file's first line is missing or damaged"))
             }
-            // Redis skips all other lines; ember's files have none.
+            // As in Redis, all other lines are skipped, but only in files of Redis: ember writes none.
             Ok(_) if self.identity.is_none() => Ok(None),
             Ok(_) => Err(Stop::Wrong("there is an unknown line")),
         }
@@ -406,8 +406,8 @@ impl<R: Reread> AofReader<R> {
         taken.map(|()| is_whole)
     }
 
-    /// Whether the file's first batch is intact although its line, already read, does not match this file and place:
-    /// then the identity is wrong, and no later batch could be found by it.
+    /// Whether the file's first batch is intact although its line, which was already read, does not match the identity
+    /// and the offset. Then the identity is damaged, so no later batch would match it either.
     fn is_of_another_identity(&mut self) -> Result<bool, Stop> {
         if self.is_identity_proven {
             return Ok(false);
@@ -418,7 +418,7 @@ impl<R: Reread> AofReader<R> {
         Ok(is_whole)
     }
 
-    /// Adds the command just read to the unit.
+    /// Adds the command that was just read to the unit; returns the unit if it is complete.
     fn command(&mut self, unit: &mut OwnedBatch) -> Option<Part> {
         let mut words: Vec<&[u8]> = Vec::with_capacity(self.ends.len());
         let mut begin = 0;
@@ -438,7 +438,7 @@ impl<R: Reread> AofReader<R> {
         (!self.in_transaction).then_some(Part::Unit)
     }
 
-    /// Decides whether the place where reading stopped is a torn end or damage.
+    /// Decides whether reading stopped at a torn end or at damage.
     fn end(&mut self, stop: Stop) -> Result<(), AofError> {
         let offset = self.source.offset();
         let (what, is_cut) = match stop {
@@ -449,7 +449,7 @@ impl<R: Reread> AofReader<R> {
             Stop::Ends => (CUT, true),
             Stop::Wrong(what) => (what, false),
         };
-        // Without checksums, only a missing end can be recognized as a torn end.
+        // Without checksums, a torn end is recognizable only if bytes are missing at the end of the file.
         let is_checked = self.identity.is_some() && !self.is_unchecked;
         if self.ending == Ending::Whole || !(is_cut || is_checked) {
             return Err(self.damaged(what));

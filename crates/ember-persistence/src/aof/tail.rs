@@ -1,16 +1,18 @@
-//! Classifies an unreadable place by the bytes after it: a torn end, or damage.
+//! Classifies an unreadable batch by the bytes after it: as a torn end, or as damage.
 //!
-//! A killed process leaves the beginning of its last write: nothing follows an unreadable batch then. A power cut may
-//! lose any unsynced sector and leaves zeros there: batches may follow, each at the place it was written for, and none
-//! of them records the unreadable one as durable. Nothing else leaves a torn end. So it is damage if
+//! When a process is killed, the file may contain only the beginning of its last write: no bytes follow the unreadable
+//! batch. When power fails, any unsynced sector may be lost and then contains zeros: other batches may follow, each at
+//! the offset it was written for, and none of them records the unreadable batch as durable. Nothing else causes a torn
+//! end. So the unreadable batch is damaged if
 //!
-//! * a later batch records that the unreadable one was durable;
-//! * a batch that was written after it is now at another place: bytes are missing, or were inserted;
-//! * other bytes follow it, and none of its sectors was left as zeros.
+//! * a later batch records that the unreadable batch was durable;
+//! * a batch that was written after it is now at another offset: bytes are missing, or were inserted;
+//! * other bytes follow it, and none of its sectors contains only zeros.
 //!
-//! **A value may contain anything**, also a copy of this very file up to the batch that the value is in. So a line
-//! counts only if it was written after the unreadable place: no value before can be a copy of that. The place a line
-//! was written for follows from its check, which is effectively random without knowledge of the file's identity.
+//! **A value may contain any bytes**, even a copy of this file up to the batch that contains the value. So a line
+//! counts only if it was written for an offset after the unreadable batch: no earlier value can contain a copy of such
+//! a line. The offset that a line was written for is computed from its check, and is effectively random for a line made
+//! without knowledge of the file's identity.
 
 use std::io;
 
@@ -18,43 +20,44 @@ use super::batch::{BATCH_LINE, BATCH_LINE_BYTES, BatchLine};
 use crate::files::{LostSector, Reread};
 use crate::rdb_file::Source;
 
-/// The maximum distance by which missing or inserted bytes can have moved a batch. The greater it is, the more likely a
-/// made-up line in a value is mistaken for a moved one: with this, one in eight thousand million.
+/// The maximum distance in bytes by which missing or inserted bytes can have moved a batch. The greater it is, the more
+/// likely a forged line in a value is mistaken for a moved line: with this value, with a probability of one in eight
+/// thousand million.
 const MOVED_BYTES_MAX: u64 = 1 << 30;
 
-/// A place where no batch can be read.
+/// An offset at which no batch can be read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unreadable {
-    /// Its offset.
+    /// The offset of the unreadable batch.
     pub(super) at: u64,
-    /// The end of the batch, if its line can be read.
+    /// The end of the batch, if its line could be read.
     pub(super) end: Option<u64>,
 }
 
-/// The classification of an unreadable place.
+/// The classification of an unreadable batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// The end of a file during a write; the file ends at this offset.
+    /// A torn end; the file ends at this offset.
     Torn { file_end: u64 },
-    /// Damage.
+    /// Damage; later batches, if any, are at the offsets they were written for.
     Damaged,
-    /// Damage: later batches are not where they were written.
+    /// Damage before later batches, which are not at the offsets they were written for.
     Moved,
 }
 
-/// Classifies an unreadable place of `source`, a file with `identity`. Reads all of the rest, some of it twice; holds
-/// only the source's buffer and a line.
+/// Classifies an unreadable batch of `source`, a file with `identity`. Reads the whole rest of the file, some of it
+/// twice; only the source's buffer and a line are in memory.
 pub(super) fn judge<R: Reread>(
     source: &mut Source<R>,
     identity: u64,
     place: Unreadable,
 ) -> io::Result<Verdict> {
     source.restart_at(place.at)?;
-    // The first later batch at the place it was written for, and whether anything but zeros follows the end of this
-    // one.
+    // The offset of the first later batch that is where it was written, and whether any byte after the end of the
+    // unreadable batch is not zero.
     let mut next_batch = None;
     let mut is_followed = false;
-    // Bytes already read that may begin a line.
+    // Bytes already read that may contain the beginning of a line.
     let mut kept: Vec<u8> = Vec::new();
     loop {
         let buffered = source.buffered()?;
@@ -90,7 +93,7 @@ pub(super) fn judge<R: Reread>(
                 next_batch = Some(at);
             }
         }
-        // A line may begin in the last bytes and continue in the next ones.
+        // A line may begin in the last buffered bytes and continue in the next ones.
         let searched = searched.max(kept.len().saturating_sub(BATCH_LINE_BYTES - 1));
         kept.drain(..searched);
     }
@@ -98,8 +101,8 @@ pub(super) fn judge<R: Reread>(
     let end = [place.end, next_batch].into_iter().flatten().min();
     match end {
         Some(end) if next_batch.is_some() || is_followed => {
-            // Nothing is missing or inserted, or the later batches would have moved. So a batch that does not end with
-            // a line end has lost its end.
+            // No bytes are missing or inserted, because then later batches would have moved. So if the last byte of the
+            // batch is zero rather than part of a line end, the end of the batch was lost.
             let is_cut = place.end.map_or(Ok(false), |end| ends_with_zero(source, end))?;
             let is_lost = is_cut || has_lost_sector(source, place.at, end)?;
             Ok(if is_lost { Verdict::Torn { file_end } } else { Verdict::Damaged })
@@ -114,7 +117,7 @@ fn ends_with_zero<R: Reread>(source: &mut Source<R>, end: u64) -> io::Result<boo
     Ok(source.buffered()?.first() == Some(&0))
 }
 
-/// Whether a batch from `begin` to `end` has lost a sector.
+/// Whether a sector of the batch from `begin` to `end` was lost.
 fn has_lost_sector<R: Reread>(source: &mut Source<R>, begin: u64, end: u64) -> io::Result<bool> {
     source.restart_at(begin)?;
     let mut lost = LostSector::new(begin);

@@ -1,13 +1,13 @@
-//! Writes the current increment.
+//! Writes the increment of an AOF that is currently appended to.
 //!
-//! Writing and syncing are separate: a [`SyncTask`] can run on another thread while batches are appended, and makes
-//! everything appended before it durable. Batches of many writers share one sync that way.
+//! Writing and syncing are separate: a [`SyncTask`] can run on another thread while batches are appended, and makes all
+//! batches durable that were appended before it was created. So batches of many writers share one sync.
 //!
-//! **After a failed write** the file is cut back to the end of the last batch, and synced, before anything else is
-//! written to it; until that succeeds nothing is appended. **After a failed sync** the kernel may have dropped any of
-//! the pages, and the next sync would report success. So the bytes appended since the last successful sync are retained
-//! in memory, are rewritten in their place through a new handle ([`AofWriter::recover`]), and are durable when that
-//! handle has been synced. The bytes are identical, so those that had survived stay valid throughout.
+//! **After a failed write**, the file is cut back to the end of the last batch, and synced; until both succeed, nothing
+//! is appended. **After a failed sync**, the kernel may have dropped any of the unsynced pages, and the next sync would
+//! report success. So the bytes appended since the last successful sync are retained in memory, are written again at
+//! the same offsets through a new file handle ([`AofWriter::recover`]), and are durable once that handle has been
+//! synced. The written bytes are identical, so bytes that had reached the disk stay valid throughout.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use crate::encryption::Sealer;
 use crate::files::{Disk, DiskError, StoredFile};
 
 /// The maximum number of unsynced bytes retained in case a sync fails. With more unsynced bytes, a failed sync requires
-/// a rewrite. Few servers write that much in a second, and a higher limit would slow those that do: memory that is
-/// written once and not read evicts useful data from the caches.
+/// a rewrite. Few servers write that much in a second, and a higher limit would slow those servers down: memory that is
+/// written once and not read evicts useful data from the processor's caches.
 pub const RETAINED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Appends batches to an increment.
@@ -30,19 +30,19 @@ pub struct AofWriter {
     disk: Arc<dyn Disk>,
     path: PathBuf,
     file: Arc<dyn StoredFile>,
-    /// Number of the handle, which identifies outcomes of older ones.
+    /// The number of the file handle, which identifies outcomes of syncs of older handles.
     handle: u64,
     identity: u64,
     #[cfg(feature = "encryption")]
     sealer: Option<Sealer>,
-    /// Encrypted bytes of the current write.
+    /// A buffer for the encrypted bytes of the current write.
     #[cfg(feature = "encryption")]
     sealed: Vec<u8>,
     /// The end of the valid part of the file.
     good: Place,
-    /// The end of the durable part.
+    /// The end of the durable part of the file.
     durable: Place,
-    /// The bytes between the two.
+    /// The bytes between `durable` and `good`.
     retained: Retained,
     state: State,
     /// Whether the increment is closed.
@@ -56,15 +56,15 @@ struct Place {
     said: u64,
 }
 
-/// The bytes that were appended and are not durable, unless they exceed the limit.
+/// A copy of the bytes that were appended and are not durable, unless they exceed the limit.
 #[derive(Debug)]
 struct Retained {
     bytes: Vec<u8>,
     /// The file offset of the first retained byte.
     start: u64,
-    /// The limit, in bytes.
+    /// The maximum length of `bytes`.
     max: usize,
-    /// The limit was exceeded: nothing is retained until the next sync begins.
+    /// Whether the limit was exceeded: no bytes are retained until the next sync begins.
     is_full: bool,
 }
 
@@ -72,8 +72,8 @@ impl Retained {
     fn add(&mut self, bytes: &[u8]) {
         let needed = self.bytes.len() + bytes.len();
         if needed > self.max && !self.is_full {
-            // A part of the bytes would be useless, and so is its memory for a server that writes more than that
-            // between two syncs.
+            // A part of the unsynced bytes would be useless for recovery. Its memory is freed, because a server that
+            // has written more than the limit between two syncs is likely to do so again.
             (self.bytes, self.is_full) = (Vec::new(), true);
         }
         if !self.is_full {
@@ -85,15 +85,15 @@ impl Retained {
         }
     }
 
-    /// Begins a sync of everything up to `offset`. If that exceeded the limit, the bytes after it are retained instead,
-    /// for use once the sync has succeeded.
+    /// Begins a sync of everything up to `offset`. If the limit was exceeded before, the bytes after `offset` are
+    /// retained from now on: they suffice once the sync has succeeded.
     fn begin_sync(&mut self, offset: u64) {
         if self.is_full {
             self.begin_at(offset);
         }
     }
 
-    /// Drops all retained bytes; the next ones begin at `offset`. The allocation stays.
+    /// Drops all retained bytes; the next retained byte is at `offset`. The allocation is kept.
     fn begin_at(&mut self, offset: u64) {
         self.bytes.clear();
         (self.start, self.is_full) = (offset, false);
@@ -106,7 +106,7 @@ impl Retained {
         self.start += durable;
     }
 
-    /// Returns everything appended after `durable`, if it is retained.
+    /// Returns all bytes appended after offset `durable`, if they are retained.
     fn unsynced(&self, durable: u64) -> Option<&[u8]> {
         (!self.is_full && self.start == durable).then_some(&self.bytes)
     }
@@ -115,9 +115,9 @@ impl Retained {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Well,
-    /// There may be bytes after the valid part.
+    /// The file may contain bytes of a failed write after its valid part.
     HasRest,
-    /// The state of the unsynced bytes is unknown.
+    /// A sync has failed, so it is unknown which unsynced bytes are on the disk.
     SyncFailed,
 }
 
@@ -129,7 +129,7 @@ pub struct SyncTask {
     upto: Place,
 }
 
-/// The outcome of a sync.
+/// The outcome of a [`SyncTask`].
 #[derive(Debug)]
 pub struct SyncOutcome {
     handle: u64,
@@ -145,11 +145,11 @@ impl SyncTask {
 }
 
 impl AofWriter {
-    /// Creates an increment at `path` with only its first line, which is durable when this returns; its name is durable
-    /// after a sync of the directory.
+    /// Creates an increment at `path` that contains only its first line, and syncs the file. The file's name is durable
+    /// only after a sync of the directory.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns errors of the disk.
     pub fn create(disk: &Arc<dyn Disk>, path: &Path, encryption: &Encryption) -> Result<AofWriter, AofError> {
         let identity = new_identity();
         let identity =
@@ -189,17 +189,17 @@ impl AofWriter {
         self.retained.max = bytes;
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Length of the valid part of the file, in stored bytes.
+    /// Returns the length of the valid part of the file, in stored bytes.
     pub fn size(&self) -> u64 {
         self.good.stored
     }
 
-    /// Length of the durable part, in stored bytes.
+    /// Returns the length of the durable part of the file, in stored bytes.
     pub fn durable_size(&self) -> u64 {
         self.durable.stored
     }
@@ -209,17 +209,17 @@ impl AofWriter {
         self.state == State::SyncFailed
     }
 
-    /// Whether the increment was closed, so that another must be begun.
+    /// Whether the increment is closed, so that the next one must be begun.
     pub fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// Appends a batch and returns the new size of the file. The batch is not durable yet. Nothing is written for an
-    /// empty batch. The batch is unchanged, so that it can be appended again if this fails.
+    /// Appends a batch and returns the new size of the file in stored bytes. The batch is not durable yet. An empty
+    /// batch writes nothing. The batch is unchanged, so that it can be appended again if this fails.
     ///
     /// # Errors
-    /// Those of the disk; the batch is not part of the file then. The next call first tries to remove its remains.
-    /// After a failed sync, [`AofWriter::recover`] is needed.
+    /// Returns errors of the disk; the batch is then not part of the file, and the next call first tries to remove what
+    /// was written of it. After a failed sync, [`AofWriter::recover`] must be called first.
     pub fn append(&mut self, batch: &mut Batch) -> Result<u64, AofError> {
         if self.is_closed {
             return Err(AofError::Closed(self.path.clone()));
@@ -232,7 +232,7 @@ impl AofWriter {
         Ok(self.good.stored)
     }
 
-    /// Removes the remains of a failed write.
+    /// Removes the bytes of a failed write from the file.
     fn remove_failed_write(&mut self) -> Result<(), AofError> {
         match self.state {
             State::Well => Ok(()),
@@ -240,13 +240,14 @@ impl AofWriter {
             State::HasRest => {
                 self.file.set_size(self.good.stored)?;
                 self.state = State::Well;
-                // Otherwise a power cut could restore the removed bytes after the next ones.
+                // Without this sync, a power failure could restore the removed bytes after bytes that are appended
+                // later.
                 self.sync()
             }
         }
     }
 
-    /// Appends plain bytes to the file.
+    /// Appends plain bytes, encrypted if the file is. `is_last` marks the end of an encrypted file.
     fn write(&mut self, said: &[u8], is_last: bool) -> Result<(), AofError> {
         #[cfg(feature = "encryption")]
         if let Some(sealer) = &mut self.sealer {
@@ -261,7 +262,7 @@ impl AofWriter {
             }
             return result;
         }
-        // Plain files have no end mark.
+        // Only encrypted files have an end mark.
         let _ = is_last;
         self.put(said, said.len() as u64)
     }
@@ -277,20 +278,21 @@ impl AofWriter {
         Ok(())
     }
 
-    /// Returns the sync of everything appended so far, to be run on any thread; its outcome must be passed to
-    /// [`AofWriter::finish_sync`].
+    /// Returns a task that makes everything appended so far durable. Any thread may run it; its outcome must be passed
+    /// to [`AofWriter::finish_sync`].
     pub fn sync_task(&mut self) -> SyncTask {
         self.retained.begin_sync(self.good.stored);
         SyncTask { file: Arc::clone(&self.file), handle: self.handle, upto: self.good }
     }
 
-    /// Records the outcome of a sync.
+    /// Records the outcome of a [`SyncTask`].
     ///
     /// # Errors
-    /// If it failed.
+    /// Returns an error if the sync failed.
     pub fn finish_sync(&mut self, outcome: SyncOutcome) -> Result<(), AofError> {
         if outcome.handle != self.handle {
-            // After a failed sync there is a new handle, which has synced more than this one could have.
+            // The outcome belongs to an older handle. The current handle was created after a failed sync, and has
+            // synced at least as much.
             return Ok(());
         }
         if let Err(error) = outcome.result {
@@ -311,17 +313,18 @@ impl AofWriter {
     /// Makes everything appended so far durable.
     ///
     /// # Errors
-    /// If the sync failed.
+    /// Returns an error if the sync failed.
     pub fn sync(&mut self) -> Result<(), AofError> {
         let outcome = self.sync_task().run();
         self.finish_sync(outcome)
     }
 
-    /// Rewrites the bytes that were not durable when a sync failed, through a new handle, and syncs that. May be
-    /// retried any number of times.
+    /// After a failed sync, writes the bytes that were not durable again through a new file handle, and syncs it. May
+    /// be retried any number of times.
     ///
     /// # Errors
-    /// Those of the disk; and [`AofError::Lost`], if there were too many bytes to retain: a rewrite is needed then.
+    /// Returns errors of the disk, or [`AofError::Lost`] if there were too many bytes to retain: the AOF must then be
+    /// rewritten.
     pub fn recover(&mut self) -> Result<(), AofError> {
         if self.state != State::SyncFailed {
             return self.remove_failed_write();
@@ -340,18 +343,19 @@ impl AofWriter {
         Ok(())
     }
 
-    /// Closes the increment: all of it is durable and marked as such. Nothing can be appended afterwards, even if the
-    /// last step fails: another increment may be begun only when this has succeeded, so it must be retried until then.
+    /// Closes the increment: all of it becomes durable and is marked as durable. Nothing can be appended afterwards,
+    /// even if this fails: the next increment may be begun only when this has succeeded, so it must be retried.
     ///
     /// # Errors
-    /// Those of the disk; after a failed sync, [`AofWriter::recover`] is needed. May be retried.
+    /// Returns errors of the disk; after a failed sync, [`AofWriter::recover`] must be called first. The call may be
+    /// retried.
     pub fn close(&mut self) -> Result<(), AofError> {
         self.remove_failed_write()?;
         self.sync()?;
         if self.is_closed {
             return Ok(());
         }
-        // An empty batch, which records the durable offset.
+        // An empty batch records that everything before it is durable.
         let mut batch = Batch::new();
         let bytes = batch.seal(self.identity, self.good.said, self.durable.said);
         self.write(bytes, true)?;

@@ -1,4 +1,4 @@
-//! Keys with their values in serialized form, to be built on any thread.
+//! Batches of keys with their values in serialized form; any thread can build the values.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -10,25 +10,26 @@ use emberkv_core::types::limits::EncodingLimits;
 
 use super::{RdbError, RdbProblem};
 
-/// The minimum length of a full batch: large enough that the cost of passing it on is negligible.
+/// The minimum length in bytes of a full batch: large enough that the cost of passing it to another thread is
+/// negligible.
 pub const BATCH_BYTES: usize = 256 * 1024;
 
 /// The maximum number of keys in a batch.
 pub const BATCH_KEYS: usize = 4096;
 
-/// Values longer than this are built while they are read.
+/// The maximum length in bytes of a value that is copied into a batch; longer values are built while they are read.
 pub const VALUE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// A value that was read.
+/// The value of a key in a batch.
 #[derive(Debug)]
 pub(super) enum Found {
-    /// Its bytes.
+    /// The kind of the value, and the range of its serialized bytes in the batch.
     Bytes(Kind, Range<usize>),
-    /// The value itself, because it was too long for its bytes to be kept.
+    /// The built value, because it was too long to be copied.
     Built(Value),
-    /// It has no elements, so its key is skipped.
+    /// The value has no elements, so its key is skipped.
     Empty,
-    /// It was taken.
+    /// The value was taken from the batch.
     Taken,
 }
 
@@ -37,11 +38,11 @@ pub(super) struct BatchKey {
     pub(super) facts: KeyFacts,
     pub(super) name: Range<usize>,
     pub(super) value: Found,
-    /// The file offset of the value.
+    /// The offset of the value in the file.
     pub(super) offset: u64,
 }
 
-/// Some keys of a file.
+/// A sequence of keys that were read from a file.
 #[derive(Debug, Default)]
 pub struct Batch {
     pub(super) file: Arc<PathBuf>,
@@ -49,12 +50,12 @@ pub struct Batch {
     pub(super) keys: Vec<BatchKey>,
 }
 
-/// The outcome for a key of a batch.
+/// A key of a batch that is ready to be inserted, or why it is skipped.
 pub(super) enum Opened<'b> {
     Key(OpenKey<'b>),
-    /// Skipped: it has expired, or all its elements have.
+    /// The key is skipped, because it or all its elements have expired.
     Expired,
-    /// Skipped: its value has no elements.
+    /// The key is skipped, because its value has no elements.
     Empty,
 }
 
@@ -71,12 +72,12 @@ impl Batch {
         Batch::default()
     }
 
-    /// The number of keys.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there are no keys.
+    /// Whether the batch contains no keys.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
@@ -88,23 +89,25 @@ impl Batch {
     pub(super) fn clear(&mut self) {
         self.keys.clear();
         self.bytes.clear();
-        // The memory of a long value is released.
+        // The memory of long values is released.
         self.bytes.shrink_to(2 * BATCH_BYTES);
     }
 
-    /// The name and the facts of a key.
+    /// Returns the name and the metadata of a key.
     pub fn key(&self, index: usize) -> (&[u8], KeyFacts) {
         let key = &self.keys[index];
         (&self.bytes[key.name.clone()], key.facts)
     }
 
-    /// Builds the value of a key in the encoding that `limits` select, and takes it. O(its bytes).
+    /// Builds the value of a key in the encoding that `limits` select, and takes it from the batch. O(bytes of the
+    /// value).
     ///
     /// # Errors
-    /// If its bytes are not a valid value; [`RdbProblem::EmptyValue`] if it has no elements.
+    /// Returns an error if the bytes are not a valid value, and [`RdbProblem::EmptyValue`] if the value has no
+    /// elements.
     ///
     /// # Panics
-    /// If it was taken before.
+    /// Panics if the value was taken before.
     pub fn take(&mut self, index: usize, limits: &EncodingLimits) -> Result<Value, RdbError> {
         let key = &mut self.keys[index];
         let (kind, range) = match std::mem::replace(&mut key.value, Found::Taken) {
@@ -123,10 +126,10 @@ impl Batch {
         Err(self.error(index, problem))
     }
 
-    /// Builds all values except strings, which are built when they are inserted ([`Batch::open`]).
+    /// Builds all values except strings: [`Batch::open`] builds those when they are inserted.
     ///
     /// # Errors
-    /// If bytes are not a valid value.
+    /// Returns an error if the bytes of a value are not valid.
     pub(super) fn build(&mut self, limits: &EncodingLimits) -> Result<(), RdbError> {
         for index in 0..self.keys.len() {
             if !matches!(self.keys[index].value, Found::Bytes(Kind::String, _)) {
@@ -140,14 +143,14 @@ impl Batch {
         Ok(())
     }
 
-    /// Returns a key of a built batch, ready to be inserted at `now_ms`. `buffer` may be used for the bytes of its
-    /// value.
+    /// Returns a key of a batch whose values are built, ready to be inserted at time `now_ms`. `buffer` may be used for
+    /// the bytes of the value.
     ///
     /// # Errors
-    /// If its bytes are not a string.
+    /// Returns an error if the bytes of the value are not a string.
     ///
     /// # Panics
-    /// If it was taken before, or is not built.
+    /// Panics if the value was taken before, or is not built.
     pub(super) fn open<'b>(
         &'b mut self,
         index: usize,
@@ -164,7 +167,7 @@ impl Batch {
                 }
                 Ok(value.into_new(buffer))
             }
-            // An expired value is read, too: damage is an error.
+            // Even an expired value is read, because damage in it is an error.
             Found::Bytes(Kind::String, range) => read_string(&self.bytes[range], buffer),
             Found::Empty => return Ok(Opened::Empty),
             Found::Bytes(..) | Found::Taken => panic!("values are built, and taken once"),
@@ -178,7 +181,7 @@ impl Batch {
         }
     }
 
-    /// Creates an error for a key.
+    /// Creates an error for the key at `index`.
     pub fn error(&self, index: usize, problem: RdbProblem) -> RdbError {
         RdbError { file: self.file.to_path_buf(), offset: self.keys[index].offset, problem }
     }

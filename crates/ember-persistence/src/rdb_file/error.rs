@@ -9,57 +9,55 @@ use emberkv_core::rdb::{LoadError, VERSION_MAX};
 use crate::encryption::EncryptionError;
 use crate::repair::repair_command;
 
-/// An RDB file cannot be read.
+/// The reason why an RDB file cannot be read.
 #[derive(Debug)]
 pub struct RdbError {
-    /// The file.
+    /// The path of the file.
     pub file: PathBuf,
-    /// The offset of the problem. For encrypted files, the offset in the plain contents.
+    /// The offset of the problem; in an encrypted file, the offset in the plain contents.
     pub offset: u64,
-    /// The problem.
+    /// What is wrong at that offset.
     pub problem: RdbProblem,
 }
 
 /// The problem with an RDB file.
 #[derive(Debug)]
 pub enum RdbProblem {
-    /// It cannot be read; for encrypted files, possibly because it differs from the written bytes.
+    /// Reading has failed; for an encrypted file, possibly because its bytes differ from the written ones.
     Io(io::Error),
-    /// It ends too early.
+    /// The file ends too early.
     Truncated,
-    /// It does not begin like an RDB file.
+    /// The file does not begin like an RDB file.
     NotRdb,
-    /// Its version is unknown.
+    /// The file has this version, which is unknown.
     Version(u16),
-    /// It is inconsistent; the text describes how.
+    /// The contents are inconsistent; the text describes how.
     Corrupt(&'static str),
     /// The type byte of a value is unknown.
     UnknownKind(u8),
-    /// A value has no elements: such a key is skipped when data are loaded.
+    /// A value has no elements. The server skips such a key when it loads a file.
     EmptyValue,
-    /// Data that only the module with this name can read.
+    /// The file contains data that only the module with this name can read.
     Module(String),
-    /// A function in the format of release candidates of Redis 7.0.
+    /// The file contains a function in the format of release candidates of Redis 7.0.
     FunctionOfCandidate,
-    /// The checksum at its end does not match its bytes.
+    /// The checksum at the end of the file does not match its contents.
     Checksum {
-        /// Computed from the bytes.
+        /// The checksum computed from the contents.
         computed: u64,
-        /// Stored in the file.
+        /// The checksum stored in the file.
         stored: u64,
     },
-    /// A key occurs twice.
+    /// The file contains this key twice, or the key already exists.
     DuplicateKey(Vec<u8>),
-    /// The database does not exist.
+    /// The file contains keys of a database with this number, which does not exist.
     Database(u64),
     /// The caller refused the data; the text gives the reason.
     Refused(String),
 }
 
 impl RdbProblem {
-    /// Returns advice for the operator.
-    ///
-    /// For damage see [`repair_command`] too.
+    /// Returns advice for the operator. For damage, see also [`repair_command`].
     pub fn advice(&self) -> &'static str {
         match self {
             RdbProblem::Io(_) if !self.is_damage() => "check the disk and the system's log",
@@ -83,7 +81,7 @@ impl RdbProblem {
         }
     }
 
-    /// Whether the bytes are damaged, rather than unknown or unreadable.
+    /// Whether the bytes of the file are damaged, rather than unreadable or in an unknown format.
     pub fn is_damage(&self) -> bool {
         if let RdbProblem::Io(error) = self {
             return EncryptionError::is_damage(error);
@@ -136,12 +134,12 @@ impl Display for RdbProblem {
     }
 }
 
-/// The alternate form (`{:#}`) describes the problem without advice.
+/// The alternate form (`{:#}`) describes the problem without advice on how to solve it.
 impl Display for RdbError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let RdbError { file, offset, problem } = self;
         match problem {
-            // The inner error names the file and the stored offset.
+            // The inner error already contains the path and the stored offset.
             RdbProblem::Io(error) if problem.is_damage() => write!(f, "{error}")?,
             _ => write!(f, "{} at offset {offset}: {problem}", file.display())?,
         }
@@ -163,7 +161,7 @@ impl std::error::Error for RdbError {}
 impl From<io::Error> for RdbProblem {
     fn from(error: io::Error) -> RdbProblem {
         match error.kind() {
-            // An error of a lower layer has more details.
+            // An error of a lower layer contains more details than `Truncated`.
             io::ErrorKind::UnexpectedEof if error.get_ref().is_none() => RdbProblem::Truncated,
             _ => RdbProblem::Io(error),
         }

@@ -1,7 +1,7 @@
-//! Inserts batches of keys into a keyspace, in the order of shards: each shard's lock is taken once per batch.
+//! Inserts batches of keys into a keyspace, sorted by shard, so that the lock of each shard is taken once per batch.
 //!
-//! The order of keys in a file is unrelated to that of the tables. So all keys of a batch are hashed first, and while
-//! one is inserted, the table lines of the following ones are prefetched.
+//! The order of keys in a file is unrelated to their order in the tables. So all keys of a batch are hashed first, and
+//! while one key is inserted, the cache lines of the table that the following keys need are prefetched.
 
 use emberkv_core::keyspace::hash::KeyHash;
 use emberkv_core::keyspace::shard::ShardData;
@@ -13,57 +13,57 @@ use emberkv_core::types::limits::EncodingLimits;
 use super::batch::{OpenKey, Opened};
 use super::{Batch, RdbError, RdbProblem};
 
-/// How many keys ahead table lines are prefetched: enough for memory to respond.
+/// The number of keys by which prefetching is ahead of insertion: enough to hide the latency of memory.
 const FETCHED_AHEAD: usize = 12;
 
-/// The maximum number of names of skipped keys kept for the log: widespread damage shows in the first ones.
+/// The maximum number of skipped keys that the log names: the first names are enough to show widespread damage.
 const EMPTY_NAMES_MAX: usize = 10;
 
-/// Inserts batches into a keyspace whose keys no other thread accesses meanwhile.
+/// Inserts batches into a keyspace that no other thread accesses.
 pub struct Inserter<'k> {
     keyspace: &'k Keyspace,
     turn: Turn,
     limits: EncodingLimits,
     replaces: bool,
-    /// Hashes of the batch's keys, in its order.
+    /// The hashes of the batch's keys, in the order of the batch.
     hashes: Vec<KeyHash>,
-    /// Indices of the keys, in the order of shards.
+    /// The indices of the batch's keys, sorted by shard.
     order: Vec<u32>,
-    /// The start of each shard in `order`; kept to reuse its memory.
+    /// The start of each shard in `order`; kept between batches to reuse the allocation.
     places: Vec<u32>,
-    /// Buffer for values that are not stored as in the file.
+    /// A buffer for values that are stored in another form than in the file.
     buffer: Vec<u8>,
-    /// Names of keys whose values have no elements.
+    /// The names of keys that were skipped because their values have no elements.
     empty_names: Vec<Box<[u8]>>,
 }
 
-/// Counts of a batch's keys by outcome.
+/// The numbers of keys of a batch, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Inserted {
-    /// Keys inserted.
+    /// The number of keys inserted.
     pub loaded: u64,
-    /// Keys skipped because they had expired.
+    /// The number of keys skipped because they had expired.
     pub expired: u64,
-    /// Keys skipped because their values have no elements.
+    /// The number of keys skipped because their values have no elements.
     pub empty: u64,
 }
 
 impl<'k> Inserter<'k> {
-    /// Creates an inserter for `keyspace`. `turn` has the time and the setting of eviction clocks; values get the
-    /// encodings that `limits` select.
+    /// Creates an inserter for `keyspace`. `turn` contains the time and the settings of eviction clocks; `limits`
+    /// select the encodings of values.
     pub fn new(keyspace: &'k Keyspace, turn: Turn, limits: EncodingLimits) -> Inserter<'k> {
         let (hashes, order, places, buffer) = Default::default();
         let empty_names = Vec::new();
         Inserter { keyspace, turn, limits, replaces: false, hashes, order, places, buffer, empty_names }
     }
 
-    /// Sets whether an existing key is replaced by that of the file (`replaces`) or is an error.
+    /// Sets whether a key of the file replaces an existing key (`replaces`); otherwise an existing key is an error.
     #[must_use]
     pub fn replacing(self, replaces: bool) -> Inserter<'k> {
         Inserter { replaces, ..self }
     }
 
-    /// Expired keys are no longer skipped.
+    /// Inserts expired keys from now on, instead of skipping them.
     pub fn keep_expired(&mut self) {
         self.turn.replay_at(self.turn.now_ms);
     }
@@ -73,11 +73,11 @@ impl<'k> Inserter<'k> {
         std::mem::take(&mut self.empty_names)
     }
 
-    /// Inserts all keys of a batch. O(its bytes).
+    /// Inserts all keys of a batch. O(bytes of the batch).
     ///
     /// # Errors
-    /// If bytes are not a valid value, a key exists and is not replaced, or a database does not exist. Some of the keys
-    /// may have been inserted then.
+    /// Returns an error if the bytes of a value are not valid, a key exists and is not to be replaced, or a database
+    /// does not exist. Some of the keys may then have been inserted.
     pub fn insert(&mut self, batch: &mut Batch) -> Result<Inserted, RdbError> {
         batch.build(&self.limits)?;
         self.sort(batch)?;
@@ -87,7 +87,7 @@ impl<'k> Inserter<'k> {
         result
     }
 
-    /// Hashes all keys and sorts their indices by shard; the order within a shard is kept.
+    /// Hashes all keys and sorts their indices by shard. Keys of the same shard stay in the order of the file.
     fn sort(&mut self, batch: &Batch) -> Result<(), RdbError> {
         self.hashes.clear();
         self.places.clear();
@@ -182,7 +182,7 @@ impl<'k> Inserter<'k> {
     }
 }
 
-/// The eviction clock of a key, as far as the file's data suit the policy.
+/// Returns the eviction clock of a key, using the file's idle time or frequency if the eviction policy needs it.
 fn clock_of(turn: &Turn, facts: KeyFacts) -> u32 {
     match (facts.idle_s, facts.frequency) {
         (Some(seconds), _) if !turn.settings.policy.is_lfu() => turn.idle_clock(seconds),

@@ -1,4 +1,5 @@
-//! Loads a file's keys on several threads: one reads, and inserts when the others are busy; the others insert.
+//! Loads a file on several threads: one thread reads keys, and inserts keys when the other threads are busy; the other
+//! threads only insert.
 
 use std::io::Read;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -7,17 +8,18 @@ use parking_lot::Mutex;
 
 use super::{Batch, RdbError, RdbProblem, RdbReader, Step};
 
-/// Batches in progress for each thread; together they bound the memory that loading needs beyond the data.
+/// Number of batches in progress per thread, which bounds the additional memory for loading.
 const BATCHES_PER_THREAD: usize = 2;
 
-/// Loads the rest of a file on `threads` threads that exist for this call, and on the calling one, which reads.
+/// Loads the rest of a file on `threads` temporary threads and on the calling thread, which reads.
 ///
-/// `insert` creates, for each thread, the function that inserts that thread's batches ([`super::Inserter`] does). They
-/// come in any order. `step` receives everything that is not a key, in the order of the file, and [`Step::Keys`] for
-/// each batch read, with the number of bytes read so far. It may return an error to stop.
+/// `insert` creates, for each thread, the function that inserts that thread's batches, such as with a
+/// [`super::Inserter`]. Batches are inserted in any order. `step` is called for everything that is not a key, in the
+/// order of the file, and with [`Step::Keys`] for each batch read; its second argument is the number of bytes read so
+/// far. An error that it returns ends the load.
 ///
 /// # Errors
-/// The first that a thread encountered. Keys before it and some after it have been inserted.
+/// Returns the first error that a thread encountered. Keys before the error and some after it have been inserted.
 pub fn load<R: Read, I>(
     reader: &mut RdbReader<R>,
     threads: usize,
@@ -59,13 +61,13 @@ where
         drop(full);
         read
     });
-    // An error of an inserting thread precedes errors in later parts of the file.
+    // An error of an inserting thread belongs to an earlier part of the file than an error of the reading thread.
     failed.into_inner().map_or(read, Err)
 }
 
-/// The thread that inserts a batch.
+/// The thread that has to insert a batch.
 enum Dispatched {
-    /// Another thread.
+    /// One of the other threads, which has received the batch.
     Over,
     /// The reading thread, because the others are busy.
     Back,
@@ -105,8 +107,8 @@ fn read_all<R: Read>(
     }
 }
 
-/// Inserts batches until the queue closes. After an error the remaining batches are dropped, so that the reader notices
-/// the error soon.
+/// Inserts batches until the queue closes. After an error, the remaining batches are dropped, so that the reading
+/// thread need not wait before it notices the error.
 fn work(
     to_insert: &Mutex<Receiver<Batch>>,
     empty: &SyncSender<Batch>,
@@ -119,7 +121,7 @@ fn work(
         if result.is_ok() {
             result = insert(&mut batch);
         }
-        // If the queue is full, the batch is not needed.
+        // If the queue of empty batches is full, this batch is dropped.
         let _ = empty.try_send(batch);
     }
 }

@@ -15,21 +15,22 @@
 //! module; 0xF6, a function of a release candidate of 7.0. Files up to version 4 end at 0xFF; a checksum of 0 is not
 //! checked.
 //!
-//! Files of Valkey 9 begin with "VALKEY" and three digits, 080, and have a separate value type for hashes with fields
-//! that expire: [`emberkv_core::rdb::VALKEY_VERSION`]. Which version is written depends on
+//! Files of Valkey 9 ([`emberkv_core::rdb::VALKEY_VERSION`]) begin with "VALKEY" and the three digits 080, and have a
+//! separate value type for hashes with fields that expire. Which version is written depends on
 //! [`emberkv_core::rdb::Target`].
 //!
 //! **Which version is written.** redis-server 7.0 refuses files above version 10, 7.2 those above 11. Version 10 can
 //! represent everything except the expiries of single hash fields, and when consumers of streams were last active (they
-//! count as active when they were last seen). So [`FILE_VERSION`], which both of them read, is used where files are to
-//! be exchanged, and [`emberkv_core::rdb::VERSION_MAX`] where nothing may be lost; [`emberkv_core::rdb::kind_for`] has
-//! the difference. A file that contains hashes with expiring fields has version 12 (Redis 7.4) in any case: the writer
-//! knows this only at the end, and [`Written::header`] is the header to write over the beginning then.
+//! count as active when they were last seen). So [`FILE_VERSION`], which 7.0 and 7.2 can read, is used for files that
+//! other servers may read, and [`emberkv_core::rdb::VERSION_MAX`] where no information may be lost;
+//! [`emberkv_core::rdb::kind_for`] implements the difference. A file that contains hashes with expiring fields always
+//! has version 12 (Redis 7.4). The writer knows only at the end of a file whether it needs that version:
+//! [`Written::header`] is the header that must then be written over the beginning.
 //!
-//! **Reading on several threads.** Finding the end of a value is a small part of the work of building it. The reading
-//! thread copies the bytes of whole keys into batches ([`RdbReader::next`]), and any thread builds their values
+//! **Reading on several threads.** Finding the end of a value takes much less time than building it. The reading thread
+//! copies the bytes of whole keys into batches ([`RdbReader::next`]), and any thread builds their values
 //! ([`Batch::take`]) or inserts them into a keyspace ([`Inserter`]); [`load`] combines both. Values above
-//! [`VALUE_BYTES_MAX`] are built by the reading thread, directly from the file, so that their bytes are not in memory
+//! [`VALUE_BYTES_MAX`] are built by the reading thread, directly from the file, so that such a value is not in memory
 //! twice.
 //!
 //! The format: Redis, `rdb.c` and `rdb.h` by S. Sanfilippo.
@@ -67,22 +68,22 @@ mod opcode {
     pub(super) const EXPIRY_S: u8 = 253;
     pub(super) const DATABASE: u8 = 254;
     pub(super) const END: u8 = 255;
-    /// Value types that only modules can read.
+    /// The kinds of values that only modules can read.
     pub(super) const MODULE_VALUES: std::ops::RangeInclusive<u8> = 6..=7;
 }
 
 const MAGIC: &[u8; 5] = b"REDIS";
 
-/// The magic of Valkey 9 files; their version has three digits.
+/// The magic of Valkey 9 files; it is followed by a version of three digits.
 const VALKEY_MAGIC: &[u8; 6] = b"VALKEY";
 
-/// Length of magic and version in bytes.
+/// Length of the magic and the version, in bytes.
 const HEADER_BYTES: usize = 9;
 
-/// The first version with a checksum at the end.
+/// The first RDB version with a checksum at the end of the file.
 const CHECKSUM_SINCE: u16 = 5;
 
-/// The header of a file of a version.
+/// Returns the header of a file of this RDB version.
 fn header(version: u16) -> [u8; HEADER_BYTES] {
     if version == VALKEY_VERSION {
         return *b"VALKEY080";

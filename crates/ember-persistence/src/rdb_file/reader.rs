@@ -14,47 +14,47 @@ use super::{
     VALUE_BYTES_MAX, opcode,
 };
 
-/// The maximum length of function libraries and aux fields; longer ones are treated as damage.
+/// The maximum length in bytes of a function library or an aux field; a greater length is treated as damage.
 const TEXT_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
-/// The next part of a file.
+/// The next part of an RDB file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Keys, in the batch.
+    /// Keys, which are in the batch.
     Keys,
     /// An aux field.
     Aux {
-        /// Its name.
+        /// The name of the field.
         name: Vec<u8>,
-        /// Its value.
+        /// The value of the field.
         value: Vec<u8>,
     },
-    /// The code of a library of functions.
+    /// The code of a function library.
     Function(Vec<u8>),
-    /// The number of keys of a database that follow: a hint that may be wrong.
+    /// The number of keys of a database that follow. This is a hint, which may be wrong.
     Sizes {
         /// The number of the database.
         database: usize,
-        /// Its number of keys.
+        /// The number of keys in the database.
         keys: u64,
-        /// Its number of keys with an expiry.
+        /// The number of keys with an expiry in the database.
         expiring: u64,
     },
-    /// The end. The checksum was right.
+    /// The end of the file. If the checksum is verified, it was correct.
     End,
 }
 
-/// Which format versions are accepted.
+/// Which RDB versions a reader accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionCheck {
-    /// Known ones.
+    /// Only known versions.
     Strict,
-    /// Newer ones, too, as long as they contain nothing unknown.
+    /// Also newer versions, as long as the file contains nothing unknown.
     Relaxed,
 }
 
 impl VersionCheck {
-    /// The newest accepted version.
+    /// Returns the newest accepted version.
     pub fn newest(self) -> u16 {
         match self {
             VersionCheck::Strict => VERSION_MAX,
@@ -63,18 +63,18 @@ impl VersionCheck {
     }
 }
 
-/// Reads a file in order. The input may be hostile: no allocation exceeds a fixed factor of the bytes received, and no
-/// input causes a panic.
+/// Reads an RDB file in order. The input may be hostile: no allocation exceeds a fixed multiple of the bytes received,
+/// and no input causes a panic.
 #[derive(Debug)]
 pub struct RdbReader<R> {
     source: Source<R>,
     file: Arc<PathBuf>,
     limits: EncodingLimits,
     version: u16,
-    /// Whether the file is in the format of Valkey.
+    /// Whether the file has the format of Valkey.
     is_valkey: bool,
     database: usize,
-    /// The step that followed the keys that were returned last.
+    /// The step after the keys that were returned last, to be returned next.
     pending: Option<Step>,
     is_over: bool,
     /// Whether the checksum at the end is verified.
@@ -82,19 +82,20 @@ pub struct RdbReader<R> {
 }
 
 impl<R: Read> RdbReader<R> {
-    /// Creates a reader of `inner`, the contents of `file` from its beginning. Values that are built while they are
-    /// read get the encodings that `limits` select.
+    /// Creates a reader of `inner`, the contents of `file` from the beginning. `limits` select the encodings of values
+    /// that are built while they are read.
     ///
     /// # Errors
-    /// If it does not begin like an RDB file of a known version.
+    /// Returns an error if the contents do not begin like an RDB file of a known version.
     pub fn new(inner: R, file: &Path, limits: EncodingLimits) -> Result<RdbReader<R>, RdbError> {
         RdbReader::from_source(Source::new(inner, 0), file, limits, VersionCheck::Strict)
     }
 
-    /// Like [`RdbReader::new`] for a source of which nothing has been read, and the versions that `check` accepts.
+    /// Like [`RdbReader::new`], for a source from which nothing has been read, and for the versions that `check`
+    /// accepts.
     ///
     /// # Errors
-    /// If it does not begin like an RDB file of an accepted version.
+    /// Returns an error if the contents do not begin like an RDB file of an accepted version.
     pub fn from_source(
         source: Source<R>,
         file: &Path,
@@ -138,35 +139,36 @@ impl<R: Read> RdbReader<R> {
         if (oldest..=newest).contains(&version) { Ok(version) } else { Err(RdbProblem::Version(version)) }
     }
 
-    /// Disables the check of the checksum.
+    /// Disables the verification of the checksum.
     pub fn ignore_checksum(&mut self) {
         self.is_checked = false;
     }
 
-    /// The format version of the file.
+    /// Returns the RDB version of the file.
     pub fn version(&self) -> u16 {
         self.version
     }
 
-    /// The number of bytes read.
+    /// Returns the number of bytes read so far.
     pub fn offset(&self) -> u64 {
         self.source.offset()
     }
 
-    /// Returns the source of the bytes after the RDB file, once [`Step::End`] was reached.
+    /// Returns the source of the bytes after the RDB file. [`Step::End`] must have been reached.
     pub fn into_source(self) -> Source<R> {
         self.source
     }
 
-    /// Creates an error for `offset`.
+    /// Creates an error at `offset` of this file.
     pub fn error(&self, offset: u64, problem: RdbProblem) -> RdbError {
         RdbError { file: self.file.to_path_buf(), offset, problem }
     }
 
-    /// Reads the next part. Keys replace the contents of `batch`.
+    /// Reads the next part of the file. Keys replace the contents of `batch`.
     ///
     /// # Errors
-    /// If the file is damaged or cannot be read. `batch` has the keys that were read before the error.
+    /// Returns an error if the file is damaged or cannot be read. `batch` then contains the keys that were read before
+    /// the error.
     pub fn next(&mut self, batch: &mut Batch) -> Result<Step, RdbError> {
         batch.clear();
         batch.file = Arc::clone(&self.file);
@@ -195,7 +197,7 @@ impl<R: Read> RdbReader<R> {
         Ok(Step::Keys)
     }
 
-    /// Reads up to the next step or key and fills in `facts` of the next key.
+    /// Reads up to the next step or key; for a key, fills in `facts`.
     fn part(&mut self, batch: &mut Batch, facts: &mut KeyFacts) -> Result<Option<Step>, RdbProblem> {
         match self.source.byte()? {
             opcode::DATABASE => {
@@ -296,7 +298,7 @@ impl<R: Read> RdbReader<R> {
 
     /// Appends the name of a key to `out`.
     fn name(&mut self, out: &mut Vec<u8>) -> Result<(), RdbProblem> {
-        // Nearly all names have a length of one byte.
+        // The length of nearly all names is encoded in one byte.
         match self.source.buffered()?.first() {
             Some(&len @ 0..0x40) => {
                 self.source.advance(1);
@@ -308,7 +310,7 @@ impl<R: Read> RdbReader<R> {
     }
 }
 
-/// Decodes the name in a module ID: nine letters of six bits, then ten bits of a version.
+/// Decodes the name in a module ID: nine letters of six bits each, followed by a version of ten bits.
 pub(super) fn module_name(id: u64) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     (0..9).map(|place| char::from(LETTERS[(id >> (58 - 6 * place) & 0x3F) as usize])).collect()

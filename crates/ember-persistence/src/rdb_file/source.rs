@@ -1,4 +1,4 @@
-//! The bytes of a file in order: buffered, counted, and added to a checksum.
+//! A buffered reader that counts the consumed bytes and computes their checksum.
 
 use std::io::{self, BufRead, Read};
 
@@ -6,21 +6,21 @@ use crc_fast::{CrcAlgorithm, Digest};
 
 use crate::files::Reread;
 
-/// Bytes read at a time: large enough that the cost of a call is small compared with the copy.
+/// Number of bytes read at a time: large enough that the cost of a read call is small compared with copying the bytes.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// Reads `R` through a buffer.
+/// Reads from `R` through a buffer.
 #[derive(Debug)]
 pub struct Source<R> {
     inner: R,
     buffer: Box<[u8]>,
-    /// The position of the next byte, and the end of the buffered bytes.
+    /// The index of the next byte in the buffer, and the end of the buffered bytes.
     at: usize,
     end: usize,
-    /// The source offset of the buffer's first byte.
+    /// The offset in the source of the buffer's first byte.
     offset: u64,
     digest: Digest,
-    /// How much of the buffer the digest covers.
+    /// The number of bytes of the buffer that the checksum includes.
     digested: usize,
 }
 
@@ -38,27 +38,27 @@ impl<R: Read> Source<R> {
         }
     }
 
-    /// The underlying reader.
+    /// Returns the underlying reader.
     pub fn get_ref(&self) -> &R {
         &self.inner
     }
 
-    /// The offset of the next byte.
+    /// Returns the offset of the next byte.
     pub fn offset(&self) -> u64 {
         self.offset + self.at as u64
     }
 
-    /// The CRC-64 of all bytes consumed.
+    /// Returns the CRC-64 of all consumed bytes.
     pub(super) fn checksum(&mut self) -> u64 {
         self.digest.update(&self.buffer[self.digested..self.at]);
         self.digested = self.at;
         self.digest.finalize()
     }
 
-    /// The buffered bytes, at least one except at the end.
+    /// Returns the buffered bytes, reading if there are none. Empty only at the end of the source.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Returns errors of the underlying reader.
     pub fn buffered(&mut self) -> io::Result<&[u8]> {
         if self.at == self.end {
             self.fill()?;
@@ -82,7 +82,7 @@ impl<R: Read> Source<R> {
         }
     }
 
-    /// The bytes in the buffer, without reading.
+    /// Returns the buffered bytes without reading.
     pub fn pending(&self) -> &[u8] {
         &self.buffer[self.at..self.end]
     }
@@ -93,10 +93,11 @@ impl<R: Read> Source<R> {
         self.at += count;
     }
 
-    /// Continues at `offset`, which has been consumed before, in a source that began at 0. The checksum restarts.
+    /// Continues at `offset`, which must have been consumed before, in a source that began at offset 0. The checksum
+    /// restarts.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Returns errors of the underlying reader.
     pub fn restart_at(&mut self, offset: u64) -> io::Result<()>
     where
         R: Reread,
@@ -123,7 +124,7 @@ impl<R: Read> Source<R> {
         Ok(bytes)
     }
 
-    /// Consumes `count` bytes and appends them to `out`, which grows as they arrive.
+    /// Consumes `count` bytes and appends them to `out`, which grows only as bytes arrive.
     pub(super) fn take_into(&mut self, count: u64, out: &mut Vec<u8>) -> io::Result<()> {
         let mut rest = count;
         while rest > 0 {

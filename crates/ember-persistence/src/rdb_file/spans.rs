@@ -1,4 +1,4 @@
-//! Finds where a value ends: copies its bytes without decoding them.
+//! Finds the end of a serialized value by copying its bytes without decoding them.
 
 use std::io::{self, Read};
 
@@ -7,11 +7,11 @@ use emberkv_core::rdb::{Kind, VECTOR_INDEX_MODULE, VECTOR_SET_MODULE};
 use super::reader::module_name;
 use super::{RdbProblem, Source};
 
-/// Why the copy of a value has ended early.
+/// Why copying a value has stopped early.
 pub(super) enum Stop {
-    /// It exceeds the limit. The bytes copied so far have been consumed from the source.
+    /// The value exceeds the limit. The bytes copied so far are consumed from the source.
     TooLong,
-    /// It is invalid or cannot be read.
+    /// The value is invalid or cannot be read.
     Problem(RdbProblem),
 }
 
@@ -30,11 +30,11 @@ const UNKNOWN_PART: Stop = Stop::Problem(RdbProblem::Corrupt("a part of a value 
 const ID_BYTES: u64 = 16;
 const TIME_BYTES: u64 = 8;
 
-/// Copies one value.
+/// Copies the bytes of one serialized value.
 pub(super) struct Copier<'a, R> {
     source: &'a mut Source<R>,
     out: &'a mut Vec<u8>,
-    /// The maximum length of `out`.
+    /// The maximum length of `out`, in bytes.
     len_max: usize,
 }
 
@@ -119,7 +119,7 @@ impl<'a, R: Read> Copier<'a, R> {
         }
     }
 
-    /// Copies a value of the given kind.
+    /// Copies a value of this kind.
     pub(super) fn value(&mut self, kind: Kind) -> Result<(), Stop> {
         match kind {
             Kind::String
@@ -186,7 +186,7 @@ impl<'a, R: Read> Copier<'a, R> {
         }
     }
 
-    /// Copies the value of a known module: parts, each after a number that says its type.
+    /// Copies the value of a known module: a sequence of parts, each after a number that is its type.
     fn module(&mut self) -> Result<(), Stop> {
         let id = self.length()?;
         if ![VECTOR_SET_MODULE, VECTOR_INDEX_MODULE].contains(&id) {
@@ -208,12 +208,12 @@ impl<'a, R: Read> Copier<'a, R> {
         for _ in 0..self.length()? {
             self.strings(2)?;
         }
-        // Number of entries and the last ID; later versions also have the first ID, the greatest deleted one, and the
-        // number of entries ever added.
+        // These are the number of entries and the last ID; later versions add the first ID, the greatest deleted ID,
+        // and the number of entries ever added.
         self.lengths(if kind == Kind::Stream1 { 3 } else { 8 })?;
         for _ in 0..self.length()? {
             self.string()?;
-            // The last ID; later versions also have the number of entries read.
+            // These are the last ID; later versions add the number of entries read.
             self.lengths(if kind == Kind::Stream1 { 2 } else { 3 })?;
             for _ in 0..self.length()? {
                 self.fixed(ID_BYTES + TIME_BYTES)?;

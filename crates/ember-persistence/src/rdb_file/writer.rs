@@ -15,21 +15,21 @@ use super::{HEADER_BYTES, header, opcode};
 use crate::encryption::{Encryption, FileSink};
 use crate::files::{Disk, DiskError, Operation, StoredFile, TemporaryFile, disk_error};
 
-/// The usual version of written files: the newest that redis-server 7.0 reads.
+/// The version that files usually have: the newest version that redis-server 7.0 can read.
 pub const FILE_VERSION: u16 = 10;
 
 const ALGORITHM: CrcAlgorithm = CrcAlgorithm::Crc64Redis;
 
-/// Bytes buffered before they are passed on and added to the checksum.
+/// Number of bytes that are buffered before they are passed to the sink and added to the checksum.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// A sink that counts its bytes and computes their checksum.
+/// A sink that counts the bytes and computes their checksum.
 #[derive(Debug)]
 struct Checked<W> {
     sink: W,
     buffer: Vec<u8>,
     digest: Digest,
-    /// The number of bytes passed on.
+    /// The number of bytes passed to the sink.
     written: u64,
 }
 
@@ -67,23 +67,23 @@ impl<W: Write> Write for Checked<W> {
 /// The result of writing a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
-    /// Its number of keys.
+    /// The number of keys in the file.
     pub keys: u64,
-    /// The features of its values that only some readers support.
+    /// The features of the values in the file that only some servers support.
     pub features: Features,
-    /// The header to write over the file's beginning: it has the version that the values turned out to need, and the
-    /// checksum at the end includes it.
+    /// The header to write over the beginning of the file: it contains the version that the values need, and is
+    /// included in the checksum at the end.
     pub header: [u8; 9],
 }
 
-/// Writes a file to a sink, value by value, holding at most a buffer of 64 KiB and the memory to compress a string.
+/// Writes an RDB file to a sink, value by value. Needs memory for a buffer of 64 KiB and for compressing one string.
 #[derive(Debug)]
 pub struct RdbWriter<W> {
     writer: Writer<Checked<W>>,
     version: u16,
-    /// The version that the values need.
+    /// The version that the values written so far need.
     needed: u16,
     features: Features,
     database: Option<usize>,
@@ -92,13 +92,13 @@ pub struct RdbWriter<W> {
 
 impl<W: Write> RdbWriter<W> {
     /// Begins a file at the beginning of `sink`. `version` is 10 or newer, or that of Valkey; with `is_packed`, strings
-    /// that LZF shortens are compressed.
+    /// are LZF-compressed if that makes them shorter.
     ///
     /// # Errors
-    /// Those of the sink; the same holds for all functions of this type.
+    /// Returns errors of the sink, as do all functions of this type.
     pub fn new(mut sink: W, version: u16, is_packed: bool) -> io::Result<RdbWriter<W>> {
         assert!(version >= FILE_VERSION, "older versions are read only");
-        // The running checksum excludes the header, because that may change at the end.
+        // The running checksum excludes the header, because the header may change at the end.
         sink.write_all(&header(version))?;
         let digest = Digest::new(ALGORITHM);
         let sink = Checked { sink, buffer: Vec::with_capacity(BUFFER_BYTES), digest, written: 0 };
@@ -111,18 +111,18 @@ impl<W: Write> RdbWriter<W> {
     /// Writes an aux field.
     ///
     /// # Errors
-    /// Those of the sink.
+    /// Returns errors of the sink.
     pub fn aux(&mut self, name: &[u8], value: &[u8]) -> io::Result<()> {
         self.writer.byte(opcode::AUX)?;
         self.writer.string(name)?;
         self.writer.string(value)
     }
 
-    /// Writes the usual fields of Redis: the server's version, the architecture, the time (Unix time in s), the memory
-    /// in use, and whether the file is the base of an AOF.
+    /// Writes the usual aux fields of Redis: the server's version, the architecture, the time (Unix time in s), the
+    /// memory usage in bytes, and whether the file is the base of an AOF.
     ///
     /// # Errors
-    /// Those of the sink.
+    /// Returns errors of the sink.
     pub fn usual_aux(&mut self, version: &str, now_s: i64, used_bytes: u64, is_base: bool) -> io::Result<()> {
         self.aux(b"redis-ver", version.as_bytes())?;
         self.aux(b"redis-bits", b"64")?;
@@ -131,10 +131,10 @@ impl<W: Write> RdbWriter<W> {
         self.aux(b"aof-base", if is_base { b"1" } else { b"0" })
     }
 
-    /// Writes a function library in a form that readers of the version load: [`library_for_redis`].
+    /// Writes a function library in a form that readers of the file's version can load ([`library_for_redis`]).
     ///
     /// # Errors
-    /// Those of the sink.
+    /// Returns errors of the sink.
     pub fn function(&mut self, code: &[u8]) -> io::Result<()> {
         let of_valkey = is_version_of_valkey(self.version);
         let code = if of_valkey { plain_library(code) } else { library_for_redis(code) };
@@ -142,10 +142,10 @@ impl<W: Write> RdbWriter<W> {
         self.writer.string(&code)
     }
 
-    /// Writes how many keys of a database follow, and how many of them expire: a hint for readers.
+    /// Writes how many keys of a database follow, and how many of those keys expire, as a hint for readers.
     ///
     /// # Errors
-    /// Those of the sink.
+    /// Returns errors of the sink.
     pub fn sizes(&mut self, database: usize, keys: u64, expiring: u64) -> io::Result<()> {
         self.select(database)?;
         self.writer.byte(opcode::RESIZE)?;
@@ -165,7 +165,7 @@ impl<W: Write> RdbWriter<W> {
     /// Writes a key. O(length of its value).
     ///
     /// # Errors
-    /// Those of the sink.
+    /// Returns errors of the sink.
     pub fn key<'v>(
         &mut self,
         facts: &KeyFacts,
@@ -181,10 +181,10 @@ impl<W: Write> RdbWriter<W> {
         Ok(())
     }
 
-    /// Writes keys of one database that were encoded on any thread.
+    /// Writes keys of one database that any thread has encoded.
     ///
     /// # Errors
-    /// Those of the sink.
+    /// Returns errors of the sink.
     pub fn encoded(&mut self, database: usize, encoded: &Encoded) -> io::Result<()> {
         self.select(database)?;
         self.keys += encoded.keys();
@@ -193,37 +193,37 @@ impl<W: Write> RdbWriter<W> {
         self.writer.raw(encoded.bytes())
     }
 
-    /// The number of keys in the file so far.
+    /// Returns the number of keys in the file so far.
     pub fn keys(&self) -> u64 {
         self.keys
     }
 
-    /// The number of bytes in the file so far.
+    /// Returns the number of bytes in the file so far.
     pub fn size(&self) -> u64 {
         let sink = self.writer.sink();
         HEADER_BYTES as u64 + sink.written + sink.buffer.len() as u64
     }
 
-    /// Creates an empty batch of keys for [`RdbWriter::encoded`].
+    /// Returns an empty batch of keys for [`RdbWriter::encoded`].
     pub fn batch(&self) -> Encoded {
         Encoded::new(KeyForm::Rdb { version: self.version, is_packed: self.writer.packed_max_bytes() > 0 })
     }
 
-    /// Ends a file whose beginning can be changed: [`Written::header`] must be written over it. The sink has been
-    /// flushed up to its own buffers.
+    /// Ends a file whose beginning can still be changed: the caller must write [`Written::header`] over it. The
+    /// returned sink has received all bytes, but may buffer some itself.
     ///
     /// # Errors
-    /// Those of the sink.
+    /// Returns errors of the sink.
     pub fn finish(self) -> io::Result<(W, Written)> {
         let needed = self.needed;
         self.end(needed)
     }
 
-    /// Ends a file whose beginning has already been sent: it keeps that version, although readers of it may not support
-    /// all of the values.
+    /// Ends a file whose beginning has already been sent: the file keeps its version, although readers of that version
+    /// may not support all values.
     ///
     /// # Errors
-    /// Those of the sink.
+    /// Returns errors of the sink.
     pub fn finish_as_begun(self) -> io::Result<(W, Written)> {
         let version = self.version;
         self.end(version)
@@ -242,11 +242,11 @@ impl<W: Write> RdbWriter<W> {
     }
 }
 
-/// Writes a file of at least `version` that appears atomically: `fill` provides the contents. An encrypted file has the
-/// newest version, or Valkey's.
+/// Writes a file of at least `version` that appears under its name atomically; `fill` writes the contents. An encrypted
+/// file has the newest version, or that of Valkey.
 ///
 /// # Errors
-/// Those of `fill` and of the disk. A previous file of that name is unchanged then.
+/// Returns errors of `fill` and of the disk. A previous file of that name is then unchanged.
 pub fn save(
     disk: &Arc<dyn Disk>,
     target: &Path,
@@ -264,22 +264,22 @@ pub fn save(
 pub struct SaveOptions<'a> {
     /// The minimum version: [`FILE_VERSION`] or newer.
     pub version: u16,
-    /// Whether strings that LZF shortens are compressed.
+    /// Whether strings are LZF-compressed if that makes them shorter.
     pub is_packed: bool,
     /// The encryption of the file.
     pub encryption: &'a Encryption,
 }
 
-/// Writes to an empty file; the caller makes it durable and names it.
+/// Writes an RDB file to an empty file; the caller must make it durable and give it its name.
 ///
 /// # Errors
-/// Those of `fill` and of the disk.
+/// Returns errors of `fill` and of the disk.
 pub fn save_to(
     file: &Arc<dyn StoredFile>,
     options: &SaveOptions<'_>,
     fill: impl FnOnce(&mut RdbWriter<FileSink>) -> io::Result<()>,
 ) -> Result<Written, DiskError> {
-    // The header of an encrypted file cannot be changed once the needed version is known.
+    // The header of an encrypted file cannot be changed at the end, when the needed version is known.
     let version = if options.encryption.is_on() { options.version.max(VERSION_MAX) } else { options.version };
     let written = (|| {
         let sink = FileSink::begin(Arc::clone(file), options.encryption)?;

@@ -8,8 +8,9 @@
 //! settle   saved values that have not changed since may be demoted; older increments are removed
 //! ```
 //!
-//! The number in the store says where the log continues, whatever the log's manifest says: a crash between the last two
-//! steps is harmless. If a checkpoint fails, its changes remain marked for the next one.
+//! After a crash, the log continues at the increment whose number the store contains, whatever the log's manifest says.
+//! So a crash between the last two steps is harmless. If a checkpoint fails, its changes remain marked for the next
+//! one.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -30,30 +31,33 @@ use crate::system::affinity;
 use crate::system::clock::unix_ms;
 use crate::tiers::Tiers;
 
-/// Bytes of the log after which a checkpoint is due: as many as there are bytes of data, between these bounds.
-/// Scattered changes write most pages of a tree, and a key is written once, however often it has changed: the more of
-/// the log a checkpoint covers, the less each change costs. Replaying the log takes a second or two.
+/// The bounds on the growth of the log, in bytes, after which a checkpoint is due; between them, a checkpoint is due
+/// when the log has grown by the size of the data set. A checkpoint rewrites most pages of the store's tree when the
+/// changes are scattered, and writes each key once, however often the key has changed: the more of the log a checkpoint
+/// covers, the less each change costs. Replaying the log takes one or two seconds.
 const LOG_BYTES_MIN: u64 = 64 << 20;
 const LOG_BYTES_MAX: u64 = 512 << 20;
 
-/// The limit on the log as a part of `maxmemory`: changes that are only in the log must stay in memory.
+/// The log may grow by this fraction (1/4) of `maxmemory` before a checkpoint is due: changes that are only in the log
+/// must stay in memory.
 const LOG_SHARE: u64 = 4;
 
-/// Time after which a checkpoint is due if the log contains anything.
+/// Time after which a checkpoint is due if the log has grown.
 const INTERVAL_MS: i64 = 60_000;
 
-/// Encoding number of a row whose value must be resident.
+/// Encoding number that marks a row whose value must be resident: the value is read when the store is loaded.
 pub(super) const HERE: u8 = u8::MAX;
 
-/// The part of a checkpoint that is not in the snapshot.
+/// The part of a checkpoint that the snapshot does not contain.
 pub(super) struct Cut {
     removed_keys: RemovedKeys,
-    /// The shards' names of the databases, by number.
+    /// The internal name that the shards use for each database, by database number.
     names: Vec<usize>,
 }
 
 impl Cut {
-    /// Takes the cut if the server has a store. The caller has exclusive access, and the log has no later records.
+    /// Takes the cut; returns `None` if the server has no store. The caller has exclusive access, and the log contains
+    /// no later records.
     pub(super) fn take(server: &Server) -> Option<Cut> {
         let tiers = Tiers::of(server);
         tiers.store()?;
@@ -72,11 +76,11 @@ pub(super) fn is_due(server: &Server, config: &Config, grown: u64) -> bool {
     grown >= most || (grown > 0 && is_long_ago)
 }
 
-/// Writes a checkpoint on its own thread, which then calls `done`. `first` is the increment of the log that begins with
-/// it.
+/// Writes a checkpoint on a separate thread, which then calls `done`. `first` is the first increment of the log whose
+/// changes the checkpoint does not contain.
 ///
 /// # Errors
-/// If no thread can be started.
+/// Returns an error if no thread can be started.
 pub(super) fn begin(
     server: &'static Server,
     first: u64,
@@ -103,7 +107,8 @@ pub(super) fn begin(
     spawned.map(drop).map_err(|error| format!("cannot start a thread: {error}"))
 }
 
-/// Discards the base of a rewrite that cannot begin. With a store, its changes remain marked for the next checkpoint.
+/// Discards the base of a rewrite that cannot begin. With a store, the base's changes remain marked for the next
+/// checkpoint.
 pub(super) fn give_up(server: &Server, base: Base) {
     let Base { point, claim, cut } = base;
     drop(point);
@@ -115,11 +120,11 @@ pub(super) fn give_up(server: &Server, base: Base) {
     drop(claim);
 }
 
-/// Writes a checkpoint on the calling thread, before commands are accepted; returns the number of keys written. No
-/// other thread accesses the keyspace.
+/// Writes a checkpoint on the calling thread, before the server accepts commands; returns the number of keys written.
+/// No other thread accesses the keyspace.
 ///
 /// # Errors
-/// Why the store could not be written.
+/// Returns why the store could not be written.
 pub(super) fn write_now(
     server: &'static Server,
     config: &Config,
@@ -133,7 +138,7 @@ pub(super) fn write_now(
     write(server, (first, import), point, cut)
 }
 
-/// Writes all changes to the store and marks them as saved in the keyspace; returns the number of keys. The log
+/// Writes all changes to the store and marks the keys as saved in the keyspace; returns the number of keys. The log
 /// continues with increment `first`.
 fn write(
     server: &Server,
@@ -187,7 +192,7 @@ fn database(name: usize) -> Result<u32, StoreError> {
     u32::try_from(name).map_err(|_| StoreError::TooLong)
 }
 
-/// Writes a piece of the snapshot; returns the number of keys.
+/// Writes a piece of the snapshot to the store; returns the number of keys.
 fn put(
     checkpoint: &mut stores::Checkpoint<'_>,
     names: &[usize],
@@ -226,7 +231,7 @@ fn put_rows(
     Ok(block.keys())
 }
 
-/// Updates the facts of a key whose value is in the store.
+/// Updates the metadata of a key whose value is already in the store.
 fn put_facts(checkpoint: &mut stores::Checkpoint<'_>, key: &ColdKey) -> Result<u64, StoreError> {
     let facts = facts_of(database(key.database_name)?, &key.name, 0, &key.facts);
     if checkpoint.put_facts(&facts)? {
@@ -244,7 +249,7 @@ fn facts_of<'k>(database: u32, key: &'k [u8], kind: u8, facts: &KeyFacts) -> sto
         encoding: facts.cold_facts.map_or(HERE, |cold_facts| cold_facts.encoding_number()),
         memory_bytes: facts.cold_facts.map_or(0, |cold_facts| cold_facts.memory_bytes() as u64),
         stored_bytes: 0,
-        // Times before 1970 are valid, too.
+        // Expiry times before 1970 are negative, and valid.
         expiry: facts.expire_at_ms.map(i64::cast_unsigned),
         element_expiry: None,
     }

@@ -1,14 +1,16 @@
-//! Import into a new store from its directory: from an AOF, or otherwise from the RDB file.
+//! Import of an existing data set into a new store: from the AOF in the directory or, if there is none, from the RDB
+//! file.
 //!
 //! ```text
-//! mark      the store is emptied and marked: an import is running
+//! mark      the store is cleared and marked: an import is running
 //! load      as without a store; when memory is short, intermediate checkpoints allow values to be demoted
-//! finish    a last checkpoint records that the import is done, and the increment with which a log begins
-//! settle    that log replaces the files that were read; an RDB file stays
+//! finish    a last checkpoint records that the import is done, and with which increment the log begins
+//! settle    the new log replaces the AOF files that were read; an RDB file is not removed
 //! ```
 //!
-//! A restart between the first and the third step finds the files unchanged, and begins the import again; after the
-//! third, everything is in the store. Nothing is written to a log meanwhile: the source files still hold the data.
+//! A restart between the first and the third step finds the source files unchanged and restarts the import; after the
+//! third step, the store contains all the data. No log is written during the import: until it is done, the source files
+//! contain the data.
 
 use std::fmt::{self, Display};
 use std::path::Path;
@@ -24,7 +26,7 @@ use crate::server::Server;
 use crate::snapshot;
 use crate::tiers::Tiers;
 
-/// The source of an import.
+/// The files that an import reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Aof,
@@ -40,10 +42,10 @@ impl Display for Source {
     }
 }
 
-/// Returns the source for a new store; `None` for one that has a data set, or is to begin empty.
+/// Returns the source for a new store; `None` if the store already has a data set or no source exists.
 ///
 /// # Errors
-/// If an import was interrupted and its source no longer exists; those of the disk.
+/// Returns an error if an import was interrupted and its source no longer exists, or if the disk fails.
 pub(super) fn source(
     server: &Server,
     config: &Config,
@@ -59,7 +61,7 @@ pub(super) fn source(
     if log.manifest().base.is_some() {
         return Ok(Some(Source::Aof));
     }
-    // Increments without a base are this store's log before its first checkpoint.
+    // If the log has increments but no base, they are this store's log before its first checkpoint, not a source.
     if !log.exists() && server.disk.open_to_read(Path::new(&config.dbfilename)).is_ok() {
         return Ok(Some(Source::Rdb));
     }
@@ -73,10 +75,10 @@ pub(super) fn source(
     Ok(None)
 }
 
-/// Imports `source` into a store, and begins its log.
+/// Imports `source` into a store, and begins the store's log.
 ///
 /// # Errors
-/// One line that describes the error; the next start begins again.
+/// Returns one line that describes the error; the next startup restarts the import.
 pub(super) fn import(
     server: &'static Server,
     config: &Config,
@@ -105,7 +107,8 @@ pub(super) fn import(
     Ok((log, writer))
 }
 
-/// Waits until memory is below its limit, as far as that is possible: values are demoted once the store has them.
+/// Waits until memory usage is below its limit, as far as that is possible: values can be demoted once a checkpoint has
+/// written them to the store.
 fn free_memory(server: &'static Server, config: &Config) -> Result<(), String> {
     let tiers = Tiers::of(server);
     loop {

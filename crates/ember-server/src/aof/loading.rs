@@ -1,4 +1,4 @@
-//! Loading an AOF at startup or on request, and opening one for writing.
+//! Loading an AOF at startup or on request, and opening its files for writing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -39,12 +39,12 @@ use crate::tiers::Tiers;
 /// Interval of progress messages in the log.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 
-/// Reads the data set: with `appendonly` from the AOF if there is one, otherwise from the RDB file. Returns the files
-/// to continue in if the AOF is to be written; on a full disk they still have to be opened. Meanwhile workers reply
-/// LOADING.
+/// Loads the data set at startup: with `appendonly` from the AOF if there is one, otherwise from the RDB file. If the
+/// AOF is enabled, returns its files for further writes; on a full disk they are returned unopened. Until the load
+/// ends, workers reply LOADING.
 ///
 /// # Errors
-/// One line with the error, its position and a remedy: a server must not start with half of its keys.
+/// Returns one line with the error, its position and a remedy: a server must not start with half of its keys.
 pub(crate) fn load_at_start(server: &'static Server) -> Result<Option<OpenedFiles>, String> {
     let config = server.config.snapshot();
     resuming::check_directory(server, &config)?;
@@ -62,7 +62,7 @@ pub(crate) fn load_at_start(server: &'static Server) -> Result<Option<OpenedFile
     if directory.exists() {
         return replay_and_continue(server, &config, directory).map(Some);
     }
-    // When the AOF is switched on, the data of an RDB file are not lost: they become the base.
+    // The data of an existing RDB file are not lost when the AOF is first enabled: they become its base.
     loading::load_at_start(server, None)?;
     if SnapshotState::of(server).loaded.load(Ordering::Relaxed) == 0
         && server.scripting.libraries.snapshot().all().next().is_none()
@@ -91,7 +91,7 @@ fn begin_with_loaded(
     Ok(writer)
 }
 
-/// Makes the single AOF file of Redis before 7 the base of a directory that has no files.
+/// Makes the single AOF file of Redis before 7 the base of an AOF directory without files.
 pub(super) fn adopt_single(
     server: &Server,
     config: &Config,
@@ -104,7 +104,7 @@ pub(super) fn adopt_single(
     Ok(())
 }
 
-/// Loads all files, and begins the next increment after them.
+/// Loads all files of the AOF, and begins the next increment.
 fn replay_and_continue(
     server: &'static Server,
     config: &Config,
@@ -121,7 +121,7 @@ fn replay_and_continue(
     OpenedFiles::continue_files(directory, torn).map_err(|error| error.to_string())
 }
 
-/// Reads the keys of a store, and the records of the log that the store does not have yet.
+/// Loads the keys of a store, and replays the records of the log that the store does not contain yet.
 fn load_store(server: &'static Server, config: &Config, engine: EngineKind) -> Result<OpenedFiles, String> {
     let store = resuming::open(server, config, engine)?;
     let mut directory = open(server, config)?;
@@ -136,22 +136,22 @@ fn load_store(server: &'static Server, config: &Config, engine: EngineKind) -> R
     log_of_store::meet(next_increment, has_imported, &mut directory).map_err(|error| error.to_string())?;
     resuming::load(server, config, store)?;
     if directory.exists() {
-        // The log is replayed at each start until a checkpoint has covered it.
+        // Without a checkpoint, every startup would replay the same log again.
         Tiers::of(server).needs_checkpoint.store(true, Ordering::Relaxed);
         return replay_and_continue(server, config, directory);
     }
     OpenedFiles::continue_files(directory, None).map_err(|error| error.to_string())
 }
 
-/// How long the files may take until they contain all earlier writes.
+/// How long a reload waits until the files contain all earlier writes.
 const WRITTEN_WITHIN: Duration = Duration::from_secs(10);
 
 /// Waits until the files contain all records, then replaces the keys and libraries in memory by the contents of the
 /// files. The worker has exclusive access and holds no lock.
 ///
 /// # Errors
-/// One line with the error and its position. Without files, during a rewrite, and with a disk that refuses writes,
-/// nothing has changed; otherwise the keys before the mistake are loaded.
+/// Returns one line with the error and its position. If there are no files, a rewrite is running, or the disk refuses
+/// writes, the keyspace is unchanged; otherwise it contains the keys before the invalid position.
 pub(crate) fn reload(executor: &mut Executor) -> Result<(), String> {
     let (server, config) = (executor.server, Arc::clone(&executor.config));
     executor.publish();
@@ -183,7 +183,8 @@ fn wait_until_written(server: &Server) -> Result<(), String> {
     let last = server.journal.last_number();
     let begun = Instant::now();
     while server.journal.released() < last {
-        // Workers that have left the gate may publish their records only now.
+        // Workers that left the gate earlier may publish their records only now, so the journal's thread must collect
+        // them.
         server.journal.call_thread();
         if begun.elapsed() >= WRITTEN_WITHIN {
             return Err("the disk does not accept the pending writes; see the log".to_owned());
@@ -193,7 +194,7 @@ fn wait_until_written(server: &Server) -> Result<(), String> {
     Ok(())
 }
 
-/// Loads all files; returns the torn end of the last one, which must be cut off.
+/// Loads all files; returns the torn end of the last file, which must be cut off.
 pub(super) fn load_files(
     server: &'static Server,
     config: &Config,
@@ -207,7 +208,7 @@ pub(super) fn load_files(
     let size = |path: &std::path::PathBuf| server.disk.open_to_read(path).and_then(|file| file.size());
     let loading = &SnapshotState::of(server).loading;
     loading.begin(files.iter().map(|path| size(path).unwrap_or(0)).sum());
-    // The commands after the base include all expiries.
+    // The commands after the base remove each key that has expired, so expired keys are loaded.
     loading.keep_expired(true);
     let mut player = Player::new(server, config);
     let mut torn = None;
@@ -312,10 +313,10 @@ fn load_file(
     }
 }
 
-/// Commands between two clock readings.
+/// Number of commands between two checks whether a progress message is due.
 const PROGRESS_COMMANDS: u64 = 4096;
 
-/// Runs the commands of an AOF.
+/// Runs the commands of an AOF against the keyspace.
 struct Player<'c> {
     server: &'static Server,
     config: &'c Config,
@@ -323,10 +324,10 @@ struct Player<'c> {
     guards: Guards<'static>,
     database: usize,
     reply: Reply,
-    /// Commands that were run, and those that failed.
+    /// The number of commands that were run, and the number of those that failed.
     commands: u64,
     failed: u64,
-    /// The position of the data in a replication stream, if a file gives it for everything that was run.
+    /// The position of the data in a replication stream, if a file contains one after the last command.
     origin: Option<Origin>,
 }
 
@@ -345,12 +346,12 @@ impl<'c> Player<'c> {
         Player { server, config, turn, guards, database: 0, reply, commands: 0, failed: 0, origin }
     }
 
-    /// Selects database 0: each file selects its own databases.
+    /// Selects database 0: each file starts there and selects other databases itself.
     fn begin_file(&mut self) {
         self.database = 0;
     }
 
-    /// Runs commands that form a unit. Those of a file written by ember succeed unless the file is damaged.
+    /// Runs commands that apply as a unit. Commands of a file that ember wrote succeed unless the file is damaged.
     fn play(&mut self, unit: &OwnedBatch, path: &Path, offset: u64, is_own: bool) -> Result<(), String> {
         self.origin = None;
         for number in 0..unit.len() {
@@ -380,7 +381,7 @@ impl<'c> Player<'c> {
         Ok(())
     }
 
-    /// Runs a command; returns its error, and whether only a broken file can cause it.
+    /// Runs a command; returns its error, and whether only a damaged file can cause that error.
     fn run(&mut self, args: Args<'_>) -> Result<(), (String, bool)> {
         let text =
             |error: &emberkv_core::error::CommandError| String::from_utf8_lossy(&error.text()).into_owned();

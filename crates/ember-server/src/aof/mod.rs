@@ -1,6 +1,6 @@
-//! The append-only file: a subscriber of the journal that writes it, rewrites, and loading at startup. With a store it
-//! is the log of changes that the store does not have yet: `checkpoint` writes them to the store, `resuming` opens the
-//! store at startup, `importing` fills a new one.
+//! The append-only file (AOF): a subscriber of the journal that appends records to its files, rewrites, and loading at
+//! startup. With a store, the AOF is the log of changes that the store does not contain yet: `checkpoint` writes them
+//! to the store, `resuming` opens the store at startup, `importing` fills a new store.
 
 mod checkpoint;
 mod importing;

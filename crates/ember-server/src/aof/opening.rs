@@ -1,29 +1,29 @@
-//! Opening the files of an AOF for writing at startup: at once, or on a full disk as soon as it has space.
+//! Opening the files of an AOF for writing at startup; if the disk is full, as soon as space is free.
 
 use ember_persistence::aof::{AofDirectory, AofError, AofWriter, TornEnd};
 
-/// The files of an AOF after its data set is loaded.
+/// The files of an AOF after its data set was loaded.
 pub(crate) enum OpenedFiles {
-    /// The next increment has begun, and is still empty.
+    /// The next increment is created, and is still empty.
     Begun(AofDirectory, AofWriter),
-    /// The disk was full: the files must be opened before anything is written.
+    /// The disk is full: the files must be opened before any record can be written.
     Full(UnopenedFiles, AofError),
 }
 
 /// Files that could not be opened yet.
 pub(crate) struct UnopenedFiles {
     pub(super) directory: AofDirectory,
-    /// The torn end to cut off the last increment.
+    /// The torn end of the last increment, which must be cut off.
     pub(super) torn: Option<TornEnd>,
-    /// No file contains the data set: all of it must be written as a base.
+    /// Whether no file contains the data set, so that all of it must be written as a base.
     pub(super) needs_base: bool,
 }
 
 impl OpenedFiles {
-    /// Opens the files of an AOF that is fully loaded; `torn` is cut off at its end.
+    /// Opens the files of a loaded AOF; `torn`, the torn end of the last file, is cut off.
     ///
     /// # Errors
-    /// Those of the disk, unless it is only full.
+    /// Returns errors of the disk other than a full disk.
     pub(super) fn continue_files(
         directory: AofDirectory,
         torn: Option<TornEnd>,
@@ -36,10 +36,10 @@ impl OpenedFiles {
         }
     }
 
-    /// Returns the state of an AOF whose first files could not be written because the disk is full.
+    /// Returns the files of an AOF that could not be created because the disk is full.
     ///
     /// # Errors
-    /// The error, if it has another cause.
+    /// Returns `error` if its cause is not a full disk.
     pub(super) fn without_base(directory: AofDirectory, error: AofError) -> Result<OpenedFiles, AofError> {
         if !error.is_full() {
             return Err(error);
@@ -49,10 +49,10 @@ impl OpenedFiles {
 }
 
 impl UnopenedFiles {
-    /// Repairs the last increment and begins the next one. After a failure this can be retried.
+    /// Cuts off the torn end and begins the next increment. May be retried after a failure.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns errors of the disk.
     pub(super) fn open(&mut self) -> Result<AofWriter, AofError> {
         if self.directory.exists() {
             self.directory.settle(self.torn)?;

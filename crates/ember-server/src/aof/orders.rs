@@ -1,4 +1,4 @@
-//! Orders to the AOF subscriber, executed in their order.
+//! Orders to the AOF subscriber, which executes them in the order in which they were added.
 
 use ember_persistence::aof::{AofDirectory, AofWriter, Rewrite};
 
@@ -10,9 +10,10 @@ pub(crate) struct Beginning {
     pub(super) writer: AofWriter,
     pub(super) rewrite: Rewrite,
     pub(super) base: Base,
-    /// The number of the last record whose effect is in the base.
+    /// The number of the last record whose effect the base contains.
     pub(super) after: u64,
-    /// Whether replies to later records wait for the base: the client could rely on an AOF before.
+    /// Whether replies to later records are held until the base is complete, because clients already relied on the
+    /// previous AOF.
     pub(super) holds: bool,
 }
 
@@ -20,25 +21,25 @@ pub(crate) struct Beginning {
 pub(crate) enum Order {
     /// Begin an AOF. Earlier records are not written: their effects are in its base.
     Begin(Box<Beginning>),
-    /// Begin an AOF in these files when the data for its base are available: another snapshot is running.
+    /// Begin an AOF in these files as soon as its base can be taken; until then, another snapshot is running.
     Await { files: Box<NewFiles>, after: u64 },
-    /// The data for the base of a restarted AOF, as they were after this record.
+    /// The base of an AOF that is restarted, with the number of the last record that it contains.
     BaseTaken(Box<(Base, u64)>),
-    /// Begin the next file; with a base, this is a rewrite.
+    /// Begin the next increment; with a base, this is a rewrite.
     Rotate { after: u64, base: Option<Base> },
-    /// The base of a rewrite is written, or has failed.
+    /// Writing the base of a rewrite has succeeded or failed.
     BaseWritten(Box<BaseWritten>),
-    /// Make everything written durable, and close the AOF.
+    /// Make all records durable, and close the AOF.
     End { after: u64 },
-    /// The same, and end: no worker runs any more.
+    /// Close the AOF as `End` does, and stop the subscriber: no worker runs any more.
     Stop { after: u64 },
 }
 
 impl Order {
-    /// Returns the number of the last record to be written before the order.
+    /// Returns the number of the last record that must be written before the order is executed.
     pub(super) fn after(&self) -> u64 {
         match self {
-            // Earlier records are in the base.
+            // The base contains the effects of earlier records.
             Order::Begin(_) | Order::BaseTaken(_) | Order::BaseWritten(_) => 0,
             Order::Await { after, .. }
             | Order::Rotate { after, .. }

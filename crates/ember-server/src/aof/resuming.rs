@@ -1,5 +1,5 @@
-//! A store at startup: its keys are loaded into memory, their values stay cold, and the log continues where its last
-//! checkpoint says.
+//! Loading a store at startup: its keys are loaded into memory, their values stay cold, and the log continues at the
+//! increment that the last checkpoint names.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -21,23 +21,25 @@ use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
 use crate::tiers::Tiers;
 
-/// The directory of the store: the server's own.
+/// The directory of the store: the server's working directory.
 const DIRECTORY: &str = ".";
 
-/// The parts of `maxmemory` for the read cache and the write buffer of an engine, and their sizes without a limit.
+/// The fractions of `maxmemory` that an engine's read cache (1/16) and write buffer (1/32) may take, and their sizes in
+/// bytes without `maxmemory`.
 const CACHE_SHARE: u64 = 16;
 const WRITE_BUFFER_SHARE: u64 = 32;
 const CACHE_BYTES: u64 = 64 << 20;
 const WRITE_BUFFER_BYTES: u64 = 32 << 20;
 const ENGINE_BYTES_MIN: u64 = 1 << 20;
 
-/// Keys between two checks whether the server ends.
+/// Number of keys loaded between two checks whether the server is shutting down.
 const KEYS_PER_CHECK: u64 = 4096;
 
-/// Checks that the directory contains no store but that of the configuration: a store's log alone is not a data set.
+/// Checks that the directory contains no store other than the configured one: the log of a store alone is not a data
+/// set.
 ///
 /// # Errors
-/// A line with the existing store and a remedy.
+/// Returns one line with the existing store and a remedy.
 pub(super) fn check_directory(server: &Server, config: &Config) -> Result<(), String> {
     match Store::find(server.disk.as_ref(), Path::new(DIRECTORY)) {
         Some(there) if config.store.engine() != Some(there) => Err(format!(
@@ -72,10 +74,11 @@ pub(super) fn open(
     Ok(Tiers::of(server).records.set_store(store))
 }
 
-/// Loads all keys of a store into the empty keyspace; their values stay cold, except those that must be resident.
+/// Loads all keys of a store into the empty keyspace; their values stay cold, except for the values that must be
+/// resident.
 ///
 /// # Errors
-/// One line that describes the error.
+/// Returns one line that describes the error.
 pub(super) fn load(server: &Server, config: &Config, store: &Store) -> Result<(), String> {
     let Some(position) = store.position() else { return Ok(()) };
     let begun = Instant::now();
@@ -117,10 +120,10 @@ struct Loader<'s> {
     server: &'s Server,
     config: &'s Config,
     turn: Turn,
-    /// The numbers of databases by name.
+    /// The number of each database, by its internal name.
     numbers: Vec<usize>,
     count: u64,
-    /// Keys whose values must be resident: the names of their databases, and their expiries.
+    /// Keys whose values must be resident, each with the internal name of its database and its expiry.
     here: Vec<(u32, Box<[u8]>, Option<i64>)>,
 }
 
@@ -163,7 +166,7 @@ impl<'s> Loader<'s> {
         if self.server.keyspace.insert_cold(&key, cold_facts) { Ok(()) } else { Err(damaged()) }
     }
 
-    /// Reads the values that must be resident.
+    /// Reads the values that must be resident from the store.
     fn bring(&mut self, store: &Store) -> Result<(), String> {
         let limits = self.config.encoding_limits();
         let (mut bytes, mut buffer) = (Vec::new(), Vec::new());

@@ -1,7 +1,7 @@
-//! Rewriting the AOF: a base of all data at one moment replaces the earlier commands.
+//! Rewriting the AOF: a base, which contains the data set at one moment, replaces the earlier commands.
 //!
-//! A worker with exclusive access takes the snapshot: the one that runs the command, or worker 0 for automatic
-//! rewrites. The base is written on its own thread while the AOF subscriber continues with the next increment.
+//! A worker with exclusive access takes the snapshot: the worker that runs BGREWRITEAOF, or worker 0 for automatic
+//! rewrites. A separate thread writes the base while the AOF subscriber continues with the next increment.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,30 +26,30 @@ use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::affinity;
 use crate::tiers::Tiers;
 
-/// How long switching an AOF on waits until the previous one is closed, and its base has ended.
+/// How long enabling an AOF waits until the previous AOF is closed and the thread that writes its base has ended.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 
-/// All data at one moment, for a base.
+/// The data set at one moment, from which a base is written.
 pub(crate) struct Base {
     pub(super) point: PointInTime,
-    /// Kept until the base is in place.
+    /// The claim on snapshots, held until the base is installed.
     pub(super) claim: Claim,
-    /// With a store: the base is the store's content after a checkpoint.
+    /// The rest of a checkpoint; set if the server has a store, whose content after the checkpoint is the base.
     pub(super) cut: Option<Box<Cut>>,
 }
 
 impl Base {
-    /// Returns the form of its keys.
+    /// Returns the form in which the keys of the base are encoded.
     pub(super) fn form(&self) -> KeyForm {
         self.point.form()
     }
 
-    /// Whether it is a checkpoint of a store.
+    /// Whether the base is a checkpoint of a store.
     pub(super) fn is_checkpoint(&self) -> bool {
         self.cut.is_some()
     }
 
-    /// Takes the current data. The executor has exclusive access.
+    /// Takes the base from the current data. The executor has exclusive access.
     fn take(claim: Claim, executor: &mut Executor) -> Base {
         executor.publish();
         let point = point_in_time::begin(&claim, executor);
@@ -62,22 +62,22 @@ impl Base {
 /// A rewrite whose base is being written.
 pub(super) struct Rewriting {
     pub(super) rewrite: Rewrite,
-    /// Whether there is no AOF without it.
+    /// Whether the AOF is not valid until this rewrite is complete.
     pub(super) is_beginning: bool,
 }
 
 /// The result of writing a base.
 pub(crate) struct BaseWritten {
-    /// The file; `None` if the data are in a store.
+    /// The file of the base; `None` if the data are in a store.
     pub(super) result: Result<Option<BaseFile>, String>,
-    /// Held so that no snapshot begins earlier.
+    /// The claim on snapshots, held so that no other snapshot begins earlier.
     pub(super) claim: Claim,
 }
 
-/// Begins a rewrite, even of an AOF that is switched off. The worker is inside the gate and holds no lock.
+/// Begins a rewrite, even of an AOF that is disabled. The worker is inside the gate and holds no lock.
 ///
 /// # Errors
-/// The purpose of another snapshot that is running, or the error of the disk.
+/// Returns the purpose of another snapshot that is running, or the error of the disk.
 pub(crate) fn begin(executor: &mut Executor) -> Result<(), Result<Purpose, String>> {
     let begun = try_begin(executor);
     if let Err(Err(_)) = &begun {
@@ -115,7 +115,7 @@ fn try_begin(executor: &mut Executor) -> Result<(), Result<Purpose, String>> {
     Ok(())
 }
 
-/// Begins the rewrite of an AOF that is switched off: it will contain the current data, and nothing later.
+/// Begins the rewrite of an AOF that is disabled: the new AOF contains the current data, and no later changes.
 fn begin_apart(executor: &mut Executor, claim: Claim) -> Result<(), String> {
     let server = executor.server;
     server.data_lock.take(&executor.config)?;
@@ -137,7 +137,7 @@ fn begin_apart(executor: &mut Executor, claim: Claim) -> Result<(), String> {
     write_base(server, file, base, done)
 }
 
-/// Installs a base that is written.
+/// Makes a complete base the valid one.
 pub(super) fn finish(
     directory: &mut AofDirectory,
     rewrite: Rewrite,
@@ -149,10 +149,10 @@ pub(super) fn finish(
     }
 }
 
-/// Whether worker 0 is to begin a rewrite, or to take the data for an AOF that restarts.
+/// Whether worker 0 is to begin a rewrite or a checkpoint, or to take the base of an AOF that is restarted.
 pub(crate) fn is_due(server: &Server, config: &Config) -> bool {
     let aof = &Aof::of(server).state;
-    // The log of a store is off while a primary's data are loaded, and begins with a checkpoint after them.
+    // While the data of a primary are loaded, the log of a store is disabled; afterwards it restarts with a checkpoint.
     let may_begin = server.journal.is_read_by(Reader::Aof) || Tiers::of(server).store().is_none();
     may_begin
         && !aof.is_rewriting()
@@ -187,7 +187,7 @@ fn is_grown(server: &Server, config: &Config) -> bool {
     let aof = &Aof::of(server).state;
     let (size, base) = (aof.size.load(Ordering::Relaxed), aof.base_size.load(Ordering::Relaxed).max(1));
     let percentage = u128::from(config.auto_aof_rewrite_percentage);
-    // After failures the next attempt comes later.
+    // Each consecutive failure doubles the growth that is required for the next attempt.
     let retry_factor = 1 << aof.failed_in_a_row.load(Ordering::Relaxed).min(16);
     if Tiers::of(server).store().is_some() {
         let grown = size.saturating_sub(aof.base_size.load(Ordering::Relaxed));
@@ -198,17 +198,17 @@ fn is_grown(server: &Server, config: &Config) -> bool {
         && u128::from(size.saturating_sub(base)) * 100 >= u128::from(base) * percentage * retry_factor
 }
 
-/// Returns the callback that reports a written base to the AOF subscriber.
+/// Returns the callback with which a thread reports to the AOF subscriber that it has written a base.
 pub(super) fn notify_writer(server: &'static Server) -> impl FnOnce(BaseWritten) + Send {
     move |written| {
         order(server, Order::BaseWritten(Box::new(written)));
     }
 }
 
-/// Writes a base on its own thread, which then calls `done`.
+/// Writes a base on a separate thread, which then calls `done`.
 ///
 /// # Errors
-/// If no thread can be started.
+/// Returns an error if no thread can be started.
 pub(super) fn write_base(
     server: &'static Server,
     file: BaseFile,
@@ -222,7 +222,7 @@ pub(super) fn write_base(
         affinity::keep_to(&config.aof_rewrite_cpulist, "aof_rewrite_cpulist");
         let Base { point, claim, .. } = base;
         let written = file.write(&encryption, |writer| point.fill(writer, true));
-        // Synced here, not by the AOF subscriber, which delays replies.
+        // This thread syncs the file: a sync by the AOF subscriber would delay replies.
         let written = written.and_then(|features| {
             warn_of_unsupported(&config, "the base of the AOF", features);
             file.file().sync()
@@ -234,13 +234,13 @@ pub(super) fn write_base(
     spawned.map(drop).map_err(|error| format!("cannot start a thread: {error}"))
 }
 
-/// Returns the size of all files of an AOF except the one being written.
+/// Returns the size in bytes of all files of an AOF except the increment that is being written.
 pub(super) fn closed_size(directory: &AofDirectory, writer: &AofWriter) -> u64 {
     let others = directory.live_files().into_iter().filter(|path| path != writer.path());
     others.filter_map(|path| std::fs::metadata(path).ok()).map(|data| data.len()).sum()
 }
 
-/// The first increment of an AOF that does not count yet.
+/// The first increment of an AOF that is not valid yet, because it has no base.
 pub(crate) struct NewFiles {
     directory: AofDirectory,
     writer: AofWriter,
@@ -248,10 +248,10 @@ pub(crate) struct NewFiles {
 }
 
 impl NewFiles {
-    /// Creates it.
+    /// Creates the first increment.
     ///
     /// # Errors
-    /// Those of the disk; the directory is returned.
+    /// Returns the error of the disk, with the directory.
     pub(super) fn create(mut directory: AofDirectory) -> Result<NewFiles, Box<(AofDirectory, AofError)>> {
         match directory.begin_replacement() {
             Ok((writer, rewrite)) => Ok(NewFiles { directory, writer, rewrite }),
@@ -259,18 +259,19 @@ impl NewFiles {
         }
     }
 
-    /// Returns an AOF in these files, with a base that contains the effects of records up to number `after`.
+    /// Returns the order to begin an AOF in these files, with a base that contains the effects of records up to number
+    /// `after`.
     pub(super) fn begin(self, base: Base, after: u64, holds: bool) -> Beginning {
         let NewFiles { directory, writer, rewrite } = self;
         Beginning { directory, writer, rewrite, base, after, holds }
     }
 }
 
-/// Switches an AOF on: its first file exists when this returns. Its base is written afterwards, or after another
-/// snapshot that is running. The worker is inside the gate and holds no lock.
+/// Enables the AOF: its first file exists when this returns. The base is written afterwards or, if another snapshot is
+/// running, after that snapshot. The worker is inside the gate and holds no lock.
 ///
 /// # Errors
-/// The error for the client.
+/// Returns the error for the client.
 pub(crate) fn switch_on(executor: &mut Executor) -> Result<(), String> {
     let (server, config) = (executor.server, Arc::clone(&executor.server.config.snapshot()));
     let begun = Instant::now();
@@ -279,7 +280,8 @@ pub(crate) fn switch_on(executor: &mut Executor) -> Result<(), String> {
         if begun.elapsed() >= ENDS_WITHIN {
             return Err("the append-only file is still being closed; try again".to_owned());
         }
-        // Workers that have left the gate may publish their records only now.
+        // Workers that left the gate earlier may publish their records only now, so the journal's thread must collect
+        // them.
         server.journal.call_thread();
         thread::sleep(Duration::from_millis(1));
     }
@@ -315,7 +317,7 @@ pub(crate) fn switch_on(executor: &mut Executor) -> Result<(), String> {
     Ok(())
 }
 
-/// Switches the AOF off: it ends after all earlier records. The worker is inside the gate and holds no lock.
+/// Disables the AOF: it is closed after all earlier records. The worker is inside the gate and holds no lock.
 pub(crate) fn switch_off(executor: &mut Executor) {
     let server = executor.server;
     executor.with_exclusive_access(|_, _| {

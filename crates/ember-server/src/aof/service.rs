@@ -13,14 +13,14 @@ use crate::journal::Reader;
 use crate::journal::order_queue::OrderQueue;
 use crate::server::Server;
 
-/// The AOF.
+/// The AOF of a server: its state, and the orders to its subscriber.
 #[derive(Default)]
 pub(crate) struct Aof {
-    /// Its state for INFO, metrics and commands.
+    /// The state for INFO, metrics and commands.
     pub(crate) state: AofState,
-    /// The orders to its subscriber.
+    /// The orders to the AOF subscriber.
     pub(super) orders: OrderQueue<Order>,
-    /// The reports of a slow disk.
+    /// The state of the reports of a slow disk.
     pub(super) slow_disk: Mutex<Reported>,
 }
 
@@ -30,24 +30,24 @@ impl Aof {
         server.services.get()
     }
 
-    /// Returns the bytes of records that are not in its file yet: those waiting in the journal, and those that workers
-    /// have published since, because a disk call keeps the journal from taking them.
+    /// Returns the bytes of records that are not in the file yet: records in the journal, and records that workers have
+    /// published but the journal has not taken because a disk call delays it.
     pub(crate) fn buffer_bytes(&self, server: &Server) -> u64 {
         let published =
             if self.state.is_enabled.load(Ordering::Relaxed) { server.journal.published_bytes() } else { 0 };
         self.state.waiting_bytes.load(Ordering::Relaxed) + published
     }
 
-    /// Whether its files are still in use although it is switched off.
+    /// Whether the AOF is disabled but its files are still in use.
     pub(super) fn is_ending(&self, server: &Server) -> bool {
         !server.journal.is_read_by(Reader::Aof) && self.state.is_enabled.load(Ordering::Relaxed)
     }
 }
 
-/// Returns the files of the AOF, which may be none.
+/// Opens the AOF directory, which may contain no files yet.
 ///
 /// # Errors
-/// One line with the error and a remedy.
+/// Returns one line with the error and a remedy.
 pub(super) fn open(server: &Server, config: &Config) -> Result<AofDirectory, String> {
     let directory = Path::new(&config.appenddirname);
     AofDirectory::open(&server.disk, directory, &config.appendfilename, &server.encryption())

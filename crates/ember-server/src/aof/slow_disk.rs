@@ -1,13 +1,13 @@
-//! Slow disk calls: they are reported in the log, LATENCY, INFO, the metrics, `/ready` and the dashboard while they
-//! last.
+//! Slow disk calls: while a call is slow, the log, LATENCY, INFO, the metrics, `/ready` and the dashboard report it.
 //!
 //! ```text
 //! journal, aof-sync   begin and end of each disk call                    → `AofState::sync`, `AofState::write`
 //! workers, each tick  the running call: log, LATENCY, full buffers       → [`watch`]
-//! INFO, metrics, …    the same when they are requested                   → [`slowness`]
+//! INFO, metrics, …    the running call, when requested                   → [`slowness`]
 //! ```
 //!
-//! The journal's thread cannot report them, nor can a single worker: they may be inside such a call.
+//! Neither the journal's thread nor a single worker can be relied on to report slow calls, because that thread may be
+//! blocked in one. So every worker checks for them.
 
 use std::fmt::{self, Display};
 use std::sync::atomic::Ordering;
@@ -22,11 +22,11 @@ use crate::server::conditions::Condition;
 use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
 
-/// Duration after which a disk call is slow: less than a second, so that it is reported a second after it began
-/// although [`watch`] runs only ten times a second.
+/// Duration in ms after which a disk call is slow: less than a second, so that a call is reported within its first
+/// second, although [`watch`] runs only ten times a second.
 const SLOW_MS: u64 = 800;
 
-/// The limit in bytes on records waiting to be written, above which writes wait; and the limit as a part of
+/// The limit in bytes on records waiting to be written, above which writes wait; and the same limit as a fraction of
 /// `maxmemory`.
 const WAITING_MAX: usize = 256 * 1024 * 1024;
 const WAITING_SHARE: u64 = 16;
@@ -37,14 +37,15 @@ const LOG_EVERY: Duration = Duration::from_secs(10);
 /// A slow disk call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slow {
-    /// An fsync, running for this many ms; with `always` replies to writes wait for it.
+    /// An fsync that has been running for `ms` ms; `delays_replies` (with `always`) says whether replies to writes wait
+    /// for it.
     Sync { ms: u64, delays_replies: bool },
-    /// A write, running for this many ms; replies to writes wait for it.
+    /// A write to the file that has been running for `ms` ms; replies to writes wait for it.
     Write { ms: u64 },
 }
 
 impl Slow {
-    /// Whether clients wait for it.
+    /// Whether clients that write wait for the call.
     pub(crate) fn delays_writes(self) -> bool {
         matches!(self, Slow::Write { .. } | Slow::Sync { delays_replies: true, .. })
     }
@@ -65,7 +66,7 @@ impl Display for Slow {
     }
 }
 
-/// Returns the running slow call, if there is one. After a slow fsync the next one counts as slow until it ends: the
+/// Returns the running slow call, if there is one. After a slow fsync, the next fsync counts as slow while it runs: the
 /// disk is slow until a short fsync shows that it is not.
 pub(crate) fn slowness(server: &Server) -> Option<Slow> {
     let aof = &Aof::of(server).state;
@@ -90,8 +91,8 @@ pub(super) fn waiting_bytes_max(config: &Config) -> usize {
     config.held_back_max(WAITING_MAX, WAITING_SHARE)
 }
 
-/// Reports a slow call, and makes writes wait when the records that the journal cannot write meanwhile reach their
-/// limit. Each worker calls this in its ticks, because another one may be inside a write.
+/// Reports a slow call, and delays writes when the records that the journal cannot write during the call exceed their
+/// limit. Every worker calls this in its ticks, because another worker may be inside a write.
 pub(crate) fn watch(server: &Server, config: &Config) {
     let aof = Aof::of(server);
     let Some(mut reported) = aof.slow_disk.try_lock() else { return };
@@ -115,13 +116,14 @@ pub(crate) fn watch(server: &Server, config: &Config) {
         reported.sampled_s = now_s;
         sample(server, config, event, ms);
     }
-    // Replies wait for the running write, so each client adds only what it has sent; other writers add more.
+    // Replies wait for the running write, so each waiting client adds at most the commands that it has already sent;
+    // other writers add further records.
     if slow.delays_writes() && aof.buffer_bytes(server) > waiting_bytes_max(config) as u64 {
         server.conditions.set(Condition::AOF_LAGS, true);
     }
 }
 
-/// Enters a disk call into the latency monitor, if it is long enough.
+/// Records a disk call in the latency monitor, if it took at least the threshold.
 pub(super) fn sample(server: &Server, config: &Config, event: &'static str, ms: u64) {
     let threshold = config.latency_monitor_threshold;
     if threshold != 0 && ms >= threshold {

@@ -13,12 +13,12 @@ use crate::journal::stream::Subscriber;
 use crate::server::Server;
 use crate::system::affinity;
 
-/// Starts the journal of a server, which is not read yet. With an AOF, its last increment has just begun and is empty,
-/// or must still be begun: then writes are refused from startup. Fsyncs of `everysec` and `no` run on their own thread,
-/// so that appending continues.
+/// Starts the journal of a server before any reader is attached. If there is an AOF, its last increment is new and
+/// empty, or is still to be created; in the second case, writes are refused from startup. With `everysec` and `no`, a
+/// separate thread runs the fsyncs, so that appending continues.
 ///
 /// # Errors
-/// If no thread can be started.
+/// Returns an error if no thread can be started.
 pub(crate) fn start(
     server: &'static Server,
     files: Option<OpenedFiles>,
@@ -44,7 +44,7 @@ pub(crate) fn start(
     server.journal.start(subscribers, wake).map_err(failed)
 }
 
-/// Ends the journal when everything is written. No worker runs any more.
+/// Stops the journal after all records are written. No worker runs any more.
 pub(crate) fn stop(server: &Server) {
     order(server, Order::Stop { after: server.journal.last_number() });
 }

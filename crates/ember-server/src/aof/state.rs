@@ -5,52 +5,54 @@ use std::time::Instant;
 
 use crate::system::clock::unix_ms;
 
-/// State that the AOF subscriber publishes. All of it may be read at any time.
+/// State that the AOF subscriber publishes. Any thread may read it at any time.
 pub(crate) struct AofState {
-    /// Whether there is an AOF.
+    /// Whether the AOF is enabled.
     pub(crate) is_enabled: AtomicBool,
-    /// Bytes of all its files.
+    /// The size of all its files in bytes.
     pub(crate) size: AtomicU64,
-    /// Bytes of all its files after the last rewrite, or when they were read.
+    /// The size of all its files in bytes after the last rewrite, or when they were loaded.
     pub(crate) base_size: AtomicU64,
     /// Bytes of records waiting to be written.
     pub(crate) waiting_bytes: AtomicU64,
-    /// Bytes in the file that no fsync has made durable: after a failed fsync they are written again.
+    /// Bytes in the file that no fsync has made durable yet; after a failed fsync they are written again.
     pub(crate) unsynced_bytes: AtomicU64,
     /// Whether an fsync is running on its own thread.
     pub(crate) is_syncing: AtomicBool,
-    /// The running fsync, on any thread.
+    /// The fsync that is running, on whichever thread.
     pub(crate) sync: DiskCall,
-    /// The running write of the journal's thread or a worker, and any other call that delays appending.
+    /// The running call that delays appending: a write by the journal's thread or a worker, or another disk call.
     pub(crate) write: DiskCall,
     /// The number of times that an fsync was due while another one was running.
     pub(crate) delayed_syncs: AtomicU64,
     /// The start of the running rewrite, Unix time in ms; 0 if there is none.
     pub(crate) rewriting_since_ms: AtomicI64,
-    /// Whether a rewrite begins when the running snapshot has ended.
+    /// Whether a rewrite begins when the running snapshot ends.
     pub(crate) is_rewrite_scheduled: AtomicBool,
-    /// Whether the AOF subscriber waits for the current data, to begin or restart the AOF.
+    /// Whether the AOF subscriber waits for the data of a base, to begin or restart the AOF.
     pub(crate) awaits_base: AtomicBool,
-    /// Whether the AOF was switched on and its first base is not complete: a restart would find no data in its files.
+    /// Whether the AOF was enabled and its first base is not complete, so that a restart would find no data in its
+    /// files.
     pub(crate) needs_base: AtomicBool,
     /// The duration of the last rewrite in s; -1 if there was none.
     pub(crate) last_rewrite_s: AtomicI64,
     /// Whether the last rewrite failed.
     pub(crate) rewrite_failed: AtomicBool,
-    /// Failed rewrites since the last success.
+    /// The number of failed rewrites since the last success.
     pub(crate) failed_in_a_row: AtomicU64,
-    /// Rewrites that have begun.
+    /// The number of rewrites begun.
     pub(crate) rewrites: AtomicU64,
-    /// When writing began to fail, Unix time in ms; 0 if it does not fail.
+    /// When writing began to fail, Unix time in ms; 0 while it succeeds.
     pub(crate) failing_since_ms: AtomicI64,
 }
 
-/// A kind of call that waits for the disk: the running and the last one. Only one thread at a time makes such calls.
+/// A kind of disk call on which a thread blocks: its running and its last call. Only one thread at a time makes such a
+/// call.
 #[derive(Default)]
 pub(crate) struct DiskCall {
     /// The start of the running call, Unix time in ms; 0 if there is none.
     since_ms: AtomicI64,
-    /// The duration of the last call.
+    /// The duration of the last call in ms.
     last_ms: AtomicU64,
 }
 
@@ -83,11 +85,11 @@ impl DiskCall {
 /// The state of slow-disk reports.
 #[derive(Debug, Default)]
 pub(super) struct Reported {
-    /// The last log message that the disk is slow.
+    /// When a slow disk was last logged.
     pub(super) logged: Option<Instant>,
-    /// The log has reported a slow disk, and not yet its end.
+    /// Whether a slow disk was logged, and not yet that it is no longer slow.
     pub(super) is_announced: bool,
-    /// The second of the last sample of the latency monitor, Unix time.
+    /// When the latency monitor last received a sample of the running call, Unix time in s.
     pub(super) sampled_s: i64,
 }
 
@@ -122,7 +124,7 @@ impl AofState {
         self.rewriting_since_ms.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether a rewrite begins when no other snapshot is running.
+    /// Whether a rewrite is to begin when no other snapshot is running.
     pub(crate) fn is_scheduled(&self) -> bool {
         self.is_rewrite_scheduled.load(Ordering::Relaxed) || self.awaits_base.load(Ordering::Relaxed)
     }

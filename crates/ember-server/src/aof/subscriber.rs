@@ -1,26 +1,27 @@
 //! The AOF as a subscriber of the journal: records are appended to its files, and made durable.
 //!
 //! ```text
-//! append    records in the order of their numbers, up to the next order; then the order, and so on
+//! append    records in the order of their numbers; an order is executed after the records that precede it
 //! sync      always: at once, for everything appended; everysec, no: on its own thread
 //! ```
 //!
-//! **Threads.** Workers append before they send replies. The journal's thread does what may take long: files, fsyncs,
-//! large appends, and all appending while an fsync runs, because a file system may delay a write until the fsync ends.
+//! **Threads.** Workers append before they send replies. The journal's thread does everything that may take long:
+//! creating and closing files, fsyncs, large appends, and all appending while an fsync runs, because a file system may
+//! delay a write until the fsync ends.
 //!
 //! **Replies.** A reply is sent when the record that it acknowledges is in the file, so that a killed process loses
-//! nothing; with `always`, when the record is durable. Late or missing wake-ups of threads only cost time.
+//! nothing; with `always`, when the record is durable. A late or missing wake-up of a thread only delays replies.
 //!
-//! **When the disk fails**, records that could not be written stay here, in order, and writes are refused until they
-//! are written: no write is acknowledged that the policy promises and the disk does not have. The writer keeps
-//! retrying. Data after a failed fsync are not trusted: they are written again ([`AofWriter::recover`]) or, if that is
-//! impossible, the whole AOF is rewritten.
+//! **When the disk fails**, the subscriber keeps the records that could not be written, in order, and writes are
+//! refused until it has written them: no write is acknowledged before it is on disk as the policy promises. The
+//! subscriber keeps retrying. Data whose fsync has failed are not trusted: they are written again
+//! ([`AofWriter::recover`]) or, if that is impossible, the whole AOF is rewritten.
 //!
 //! **When the disk is slow**, no write is refused. With `everysec` and `no`, clients wait only for writes to the file,
 //! never for an fsync, but a file system may delay writes while it syncs. Once [`slow_disk::waiting_bytes_max`] bytes
-//! wait to be written, commands that write wait, too, so that memory is bounded. `slow_disk.rs` reports slow calls.
-//! Only `aof-lag-limit` also bounds the age of records that are not durable: when the oldest one is older, writes wait,
-//! and after a wait of `aof-wait-limit` they are refused.
+//! of records wait to be written, further writes are delayed, so that memory is bounded. `slow_disk.rs` reports slow
+//! calls. Only `aof-lag-limit` also bounds the age of records that are not durable: when the oldest such record exceeds
+//! that age, writes are delayed, and once they have been delayed for `aof-wait-limit`, they are refused.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -49,49 +50,50 @@ use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
 use crate::tiers::Tiers;
 
-/// Time between two fsyncs of `everysec`.
+/// Time between two fsyncs with `everysec`.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Bytes between two fsyncs of `no`: a failed fsync must not require too much to be written again.
+/// Bytes between two fsyncs with `no`: the more bytes an fsync covers, the more must be written again if it fails.
 const UNSYNCED_MAX: u64 = 32 * 1024 * 1024;
 
-/// The pause before the first retry after a failure, and the longest pause: writes are accepted again soon after the
-/// disk has space, and five retries a second cost nothing.
+/// The pause before the first retry after a failure, and the longest pause. With these, writes are accepted soon after
+/// the disk has space, and the cost of at most five retries a second is negligible.
 const RETRY_MIN: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_millis(200);
 
-/// The longest pause when each retry writes the whole data set.
+/// The longest pause between retries that each write the whole data set.
 const BASE_RETRY_MAX: Duration = Duration::from_secs(1);
 
-/// The minimum time between log messages with different reasons: some name a file that is new at each attempt.
+/// The minimum time between log messages with different reasons: some reasons contain the name of a file that is new at
+/// each retry.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
-/// The part of `maxmemory` for records that are not durable and are kept in case an fsync fails.
+/// The fraction (1/64) of `maxmemory` for records that are not durable and are retained in case an fsync fails.
 const RETAINED_SHARE: u64 = 64;
 
-/// How long the thread sleeps at most.
+/// The longest sleep of the journal's thread.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
-/// The files being written.
+/// The directory of the AOF, and the increment that is being written.
 struct Files {
     directory: AofDirectory,
     writer: AofWriter,
-    /// The size of all files except the one being written.
+    /// The size in bytes of all files except the increment that is being written.
     closed_size: u64,
 }
 
-/// An fsync on its thread.
+/// An fsync that is running on its own thread.
 struct Syncing {
-    /// All records up to this number are durable if it succeeds.
+    /// The number of the last record that is durable if the fsync succeeds.
     upto: u64,
-    /// When the first record that it makes durable was appended.
+    /// When the oldest record that the fsync makes durable was appended.
     oldest: Option<Instant>,
 }
 
 /// The state while writing fails.
 struct Trouble {
     text: String,
-    /// When it was last logged.
+    /// When the failure was last logged.
     logged: Instant,
     next_try: Instant,
     pause: Duration,
@@ -104,54 +106,54 @@ pub(super) struct AofSubscriber {
     config: Arc<Config>,
     generation: u64,
     files: Option<Files>,
-    /// Files that could not be opened because the disk was full at the start.
+    /// Files that could not be opened because the disk was full at startup.
     unopened: Option<UnopenedFiles>,
     orders: VecDeque<Order>,
     rewriting: Option<Rewriting>,
-    /// The bytes that precede the next records in the file: the time.
+    /// Bytes that must precede the next records in the file: a timestamp, or a stream position.
     lead: Batch,
-    /// Records that could not be written, up to this number.
+    /// Records that could not be written, and the number of the last of them.
     pending: Batch,
     pending_last: u64,
-    /// Records up to this number are not written: their effects are in a base, or are discarded.
+    /// Records up to this number are not written: a base contains their effects, or they are abandoned.
     skipped: u64,
-    /// The last record that is in the file.
+    /// The number of the last record in the file.
     appended: u64,
-    /// The last record that is durable.
+    /// The number of the last durable record.
     synced: u64,
-    /// When the first record was appended that no fsync covers yet.
+    /// When the oldest record that no fsync covers yet was appended.
     oldest: Option<Instant>,
-    /// Workers have appended the first record since the last fsync, so the thread must find out when the next one is
-    /// due.
+    /// Whether workers have appended the first record since the last fsync, so that the journal's thread must compute
+    /// when the next fsync is due.
     begins_interval: bool,
-    /// The file size when the last fsync began.
+    /// The file size in bytes when the last fsync began.
     synced_size: u64,
     sync_begun: Instant,
     syncing: Option<Syncing>,
     to_sync: Sender<SyncTask>,
     from_sync: Receiver<SyncOutcome>,
-    /// Replies wait for the base being written.
+    /// Whether replies are held until the base that is being written is complete.
     holds: bool,
-    /// The whole AOF must be rewritten.
+    /// Whether the whole AOF must be rewritten, because the state of the current files is unknown.
     is_lost: bool,
-    /// The files for that, used once the data for their base are available.
+    /// The new files of an AOF that must be rewritten, used as soon as the data of their base are available.
     new_files: Option<NewFiles>,
     trouble: Option<Trouble>,
-    /// Nothing more can be done in this round.
+    /// Whether the rest of this round cannot write, because an attempt has failed or the next one is not due yet.
     is_stuck: bool,
-    /// Why writes are refused.
+    /// The error with which writes are refused, if they are.
     refusal: Option<String>,
-    /// The last timestamp in the file, Unix time in s.
+    /// The last timestamp written to the file, Unix time in s.
     written_time: Option<i64>,
-    /// The file does not select a database yet.
+    /// Whether the file does not contain a SELECT yet, so that the next record must begin with one.
     needs_database: bool,
     is_over: bool,
 }
 
 impl AofSubscriber {
-    /// Returns the subscriber of a server whose journal is not read yet. If there are files, their last increment has
-    /// just begun and is empty, or writes are refused until it begins. `to_sync` sends fsyncs to the thread that runs
-    /// them, `from_sync` receives their results.
+    /// Returns the subscriber of a server whose journal has no reader yet. If there are files, their last increment is
+    /// new and empty, or writes are refused until it is created. `to_sync` sends fsyncs to the thread that runs them,
+    /// `from_sync` receives their results.
     pub(super) fn new(
         server: &'static Server,
         files: Option<OpenedFiles>,
@@ -200,7 +202,7 @@ impl AofSubscriber {
                 subscriber.is_lost = files.needs_base;
                 subscriber.unopened = Some(files);
                 subscriber.enter_trouble(error.to_string());
-                // Writes are refused before the first command.
+                // Writes must be refused from the first command on.
                 subscriber.report_refusal(false);
             }
         }
@@ -224,7 +226,7 @@ impl AofSubscriber {
         }
     }
 
-    /// Ensures that records can be written, including after trouble.
+    /// Ensures that records can be written, recovering from an earlier failure if necessary.
     fn ensure_writable(&mut self) -> Result<(), AofError> {
         if self.is_lost {
             self.is_stuck = true;
@@ -239,7 +241,7 @@ impl AofSubscriber {
                 }
             }
         }
-        // How to recover depends on whether an fsync has failed, possibly on its own thread.
+        // [`AofWriter::recover`] behaves differently after a failed fsync, whose result may still be pending.
         self.poll_sync()?;
         if let (Some(_), Some(files)) = (&self.trouble, &mut self.files) {
             files.writer.recover()?;
@@ -262,7 +264,7 @@ impl AofSubscriber {
         Ok(())
     }
 
-    /// Writes records, preceded by the time and the database if necessary.
+    /// Writes records, preceded by a timestamp if one is due.
     fn write(&mut self, records: &mut Records<'_>) -> Result<(), AofError> {
         let Some(files) = self.files.as_mut().filter(|_| !records.batch.is_empty()) else { return Ok(()) };
         let now_ms = unix_ms();
@@ -297,7 +299,7 @@ impl AofSubscriber {
         }
     }
 
-    /// Runs work that may wait for the disk and delays replies, so that it is reported if slow.
+    /// Runs work that may block on the disk and delay replies, so that slow work is reported.
     fn observed<T>(&mut self, work: impl FnOnce(&mut AofSubscriber) -> T) -> T {
         self.aof.state.write.begin(unix_ms());
         let result = work(self);
@@ -330,7 +332,7 @@ impl AofSubscriber {
         }
     }
 
-    /// Writes the stream position of the data as the last line, if the file contains all of them.
+    /// Writes the stream position of the data as the last line, if the file contains all the data.
     fn write_place(&mut self, after: u64) -> Result<(), AofError> {
         let has_all = self.skipped <= after && self.pending.is_empty() && self.has_base();
         let place = Primary::of(self.server).last_place(self.server).filter(|_| has_all);
@@ -350,14 +352,14 @@ impl AofSubscriber {
         self.begin_base(rewrite, base, true);
     }
 
-    /// Skips all records up to number `last`: their effects are in a base, or are discarded.
+    /// Skips all records up to number `last`: a base contains their effects, or they are abandoned.
     fn skip_to(&mut self, last: u64) {
         self.skipped = last;
         self.pending.clear();
         self.lead.clear();
     }
 
-    /// Continues in these files, after record `last`.
+    /// Makes these the current files, which contain the effects of records up to number `last`.
     fn install(&mut self, directory: AofDirectory, writer: AofWriter, last: u64) {
         self.synced_size = writer.size();
         self.files =
@@ -369,7 +371,7 @@ impl AofSubscriber {
         self.report_size();
     }
 
-    /// Limits the records that are kept in case an fsync fails.
+    /// Applies the limit on records that are retained in case an fsync fails.
     fn limit_retained(&mut self) {
         let max = self.config.held_back_max(RETAINED_BYTES_MAX, RETAINED_SHARE);
         if let Some(files) = &mut self.files {
@@ -389,7 +391,7 @@ impl AofSubscriber {
         };
         files.directory.set_encryption(&self.server.encryption());
         if let Err(error) = files.directory.rotate(&mut files.writer) {
-            // The rotation must come before any other append, with or without a rewrite.
+            // The rotation must be retried before any other append, even if its rewrite is given up.
             if let Some(base) = base {
                 tracing::error!("the rewrite of the AOF failed: {error}");
                 self.give_up_rewrite(base);
@@ -402,7 +404,7 @@ impl AofSubscriber {
         let rewrite = files.directory.begin_rewrite();
         self.limit_retained();
         self.begin_file();
-        // The previous file was synced to its end.
+        // The rotation has synced the whole previous file.
         (self.synced, self.oldest) = (self.appended, None);
         if let Some(base) = base {
             self.begin_base(rewrite, base, false);
@@ -410,7 +412,7 @@ impl AofSubscriber {
         Ok(())
     }
 
-    /// Fails rewrites that have not begun: nothing can be written, so none of them would end.
+    /// Fails rewrites that have not begun: while nothing can be written, they would not end.
     fn fail_waiting_rewrites(&mut self) {
         let Some(trouble) = &self.trouble else { return };
         let is_rewrite = |order: &Order| matches!(order, Order::Rotate { base: Some(_), .. });
@@ -452,7 +454,7 @@ impl AofSubscriber {
         let (Some(rewrite), Some(files)) = (self.rewriting.take(), &mut self.files) else {
             self.aof.state.rewriting_since_ms.store(0, Ordering::Relaxed);
             let claims = &SnapshotState::of(self.server).claims;
-            // A thread that waits for the end of this base takes the next claim.
+            // A thread that waits for the end of this base takes the next claim, so this claim is released first.
             drop(written);
             claims.is_base_obsolete.store(false, Ordering::Release);
             return;
@@ -485,15 +487,15 @@ impl AofSubscriber {
     fn fail_rewrite(&mut self, error: &str) {
         tracing::error!("the rewrite of the AOF failed: {error}");
         self.aof.state.end_rewrite(false);
-        // Without its base, the current increment is not an AOF.
+        // An increment without its base is not a valid AOF.
         if self.rewriting.take().is_some_and(|rewriting| rewriting.is_beginning) {
             self.is_lost = true;
             self.enter_trouble(error.to_owned());
         }
     }
 
-    /// Creates the first file of an AOF that replaces one which cannot be written any more, and requests the current
-    /// data.
+    /// Creates the first file of an AOF that replaces an AOF that can no longer be written, and requests the data of
+    /// its base.
     fn begin_replacement(&mut self) -> Result<(), AofError> {
         if let Some(files) = self.unopened.take() {
             return self.begin_unopened(files);
@@ -519,7 +521,8 @@ impl AofSubscriber {
         }
     }
 
-    /// Does the same for an AOF that has no files yet because the disk was full at startup.
+    /// Creates the first file of an AOF that has none yet, because the disk was full at startup, and requests the data
+    /// of its base.
     fn begin_unopened(&mut self, mut files: UnopenedFiles) -> Result<(), AofError> {
         files.directory.set_encryption(&self.server.encryption());
         match NewFiles::create(files.directory) {
@@ -535,24 +538,24 @@ impl AofSubscriber {
         }
     }
 
-    /// Requests the current data. Until they arrive, records are not written: their effects will be in those data,
-    /// unless earlier writes are lost.
+    /// Requests the data of a base. Until they arrive, records are not written to a file: the base will contain their
+    /// effects. If the AOF is lost (`is_lost`), records are not even accepted.
     fn await_base(&mut self, files: NewFiles) {
         self.new_files = Some(files);
         self.aof.state.awaits_base.store(true, Ordering::Relaxed);
     }
 
-    /// Continues in the new files, whose base contains the effects of records up to number `after`.
+    /// Begins the AOF in the new files. Their base contains the effects of records up to number `after`.
     fn begin_with(&mut self, base: Base, after: u64) {
-        // Without new files, the AOF was switched off again, or never needed them.
+        // Without new files, the base is useless: the AOF was disabled again, or never needed new files.
         let Some(files) = self.new_files.take() else { return self.give_up_rewrite(base) };
-        // Waiting rotations belong to the abandoned files.
+        // Queued rotations refer to the abandoned files.
         self.orders.retain(|order| !matches!(order, Order::Rotate { .. }));
         let holds = self.is_lost;
         self.begin(files.begin(base, after, holds));
     }
 
-    /// Makes everything durable and closes the AOF. A failure is only logged.
+    /// Makes all records durable and closes the AOF. A failure is only logged.
     fn end(&mut self, after: u64) {
         self.settle_sync();
         if let Some(mut files) = self.files.take()
@@ -582,9 +585,9 @@ impl AofSubscriber {
         if is_lagging {
             let at_once = match policy {
                 AppendFsync::Always => true,
-                // After trouble, everything must be durable before writes are accepted.
+                // After a failure, all records must be durable before writes are accepted.
                 AppendFsync::EverySec => self.trouble.is_some(),
-                // The policy promises nothing, and the fsync may take long.
+                // `no` promises no durability, and an fsync may take long.
                 AppendFsync::No => false,
             };
             if at_once {
@@ -611,14 +614,14 @@ impl AofSubscriber {
         Ok(())
     }
 
-    /// Returns the current policy.
+    /// Returns the policy in effect: `no` during a snapshot with `no-appendfsync-on-rewrite`, otherwise `appendfsync`.
     fn policy(&self) -> AppendFsync {
         let is_lenient = self.config.no_appendfsync_on_rewrite
             && SnapshotState::of(self.server).claims.purpose().is_some();
         if is_lenient { AppendFsync::No } else { self.config.appendfsync }
     }
 
-    /// Whether it is time for an fsync with `everysec` and `no`.
+    /// Whether a periodic fsync is due, as with `everysec` and `no`.
     fn is_sync_due(&self) -> bool {
         if self.synced == self.appended {
             return false;
@@ -632,12 +635,12 @@ impl AofSubscriber {
         }
     }
 
-    /// Whether the AOF is complete without the base being written.
+    /// Whether the AOF is valid even before the running rewrite is complete.
     fn has_base(&self) -> bool {
         self.new_files.is_none() && !self.rewriting.as_ref().is_some_and(|rewriting| rewriting.is_beginning)
     }
 
-    /// Records an fsync that has ended.
+    /// Records the result of the fsync on the other thread, if it has ended.
     fn poll_sync(&mut self) -> Result<(), AofError> {
         if self.syncing.is_none() {
             return Ok(());
@@ -666,8 +669,8 @@ impl AofSubscriber {
         slow_disk::sample(self.server, &self.config, slow_disk::sync_event(self.policy()), sync.last_ms());
     }
 
-    /// Waits for the running fsync, because the file is about to be replaced. If it has failed, the next use of the
-    /// file reports it.
+    /// Waits for the running fsync, because the file is about to be closed. If the fsync has failed, the next use of
+    /// the file reports that.
     fn settle_sync(&mut self) {
         if self.syncing.is_some()
             && let Ok(outcome) = self.from_sync.recv()
@@ -677,7 +680,7 @@ impl AofSubscriber {
         }
     }
 
-    // Trouble.
+    // Failures.
 
     fn record_trouble(&mut self, error: &AofError) {
         self.is_stuck = true;
@@ -686,15 +689,15 @@ impl AofSubscriber {
         self.give_up_at_the_end();
     }
 
-    /// Abandons records that cannot be written when the AOF is switched off or the server ends: these do not wait for a
-    /// failing disk.
+    /// When the AOF is disabled or the server shuts down, abandons the records that cannot be written: neither waits
+    /// for a failing disk.
     fn give_up_at_the_end(&mut self) {
         let is_end = |order: &Order| matches!(order, Order::End { .. } | Order::Stop { .. });
         let Some(at) = self.orders.iter().position(is_end) else { return };
         tracing::error!("the AOF is being closed: records that could not be written to it are lost");
         let Some(order) = self.orders.drain(..=at).next_back() else { return };
         self.skip_to(order.after());
-        // Ending does not fail.
+        // Closing the AOF returns no error.
         let _ = self.carry_out(order);
         self.forget_trouble();
     }
@@ -704,7 +707,7 @@ impl AofSubscriber {
         self.aof.state.failing_since_ms.store(0, Ordering::Relaxed);
     }
 
-    /// Records that writing fails, for this reason.
+    /// Records that writing fails, with the reason.
     fn enter_trouble(&mut self, text: String) {
         let now = Instant::now();
         let pause_max = if self.is_lost { BASE_RETRY_MAX } else { RETRY_MAX };
@@ -725,7 +728,7 @@ impl AofSubscriber {
         self.trouble = Some(Trouble { text, logged, next_try: now + pause, pause });
     }
 
-    /// Postpones the next attempt while the data for a new base are missing.
+    /// Postpones the next attempt until the data of a new base may be available.
     fn wait_for_base(&mut self) {
         if self.files.is_none() && self.new_files.is_some() {
             if let Some(trouble) = &mut self.trouble {
@@ -735,7 +738,7 @@ impl AofSubscriber {
         }
     }
 
-    /// Ends the trouble: all pending work is done.
+    /// Records that writing succeeds again: no work is left from the failure.
     fn end_trouble(&mut self) {
         if self.trouble.is_some() {
             tracing::info!("the AOF can be written again: writes are accepted");
@@ -764,7 +767,8 @@ impl AofSubscriber {
             AppendFsync::EverySec if limit_ms != 0 => {
                 oldest.map_or(Duration::ZERO, |oldest| oldest.elapsed())
             }
-            // There is no limit, or no promise, or replies already wait for the fsync.
+            // The lag does not matter: there is no limit, or `no` promises no durability, or with `always` replies
+            // already wait for the fsync.
             AppendFsync::EverySec | AppendFsync::No | AppendFsync::Always => Duration::ZERO,
         };
         let lag_ms = lag.as_millis() as u64;
@@ -778,7 +782,7 @@ impl AofSubscriber {
         }
     }
 
-    /// Refuses writes while they cannot be written or `is_too_late`, and accepts them otherwise.
+    /// Refuses writes while the AOF cannot be written or `is_too_late`, and accepts them otherwise.
     fn report_refusal(&mut self, is_too_late: bool) {
         let refusal = match &self.trouble {
             Some(trouble) => Some(without_directories(&trouble.text)),
@@ -857,7 +861,8 @@ impl Subscriber for AofSubscriber {
             return;
         }
         if !self.pending.is_empty() {
-            // The parts of a long record for some readers follow one another, even if the first one failed.
+            // A long record that is not for all readers arrives in several parts: the parts after a failed one must be
+            // kept with it.
             self.pending.encoded(records.batch.commands());
             self.pending_last = records.last;
             return;
@@ -866,7 +871,7 @@ impl Subscriber for AofSubscriber {
             Ok(()) => {
                 self.appended = self.appended.max(records.last);
                 if self.files.is_none() && self.new_files.is_none() {
-                    // Only other subscribers need these records.
+                    // There is no AOF: only other subscribers need these records.
                     self.synced = self.appended;
                 }
             }
@@ -914,7 +919,7 @@ impl Subscriber for AofSubscriber {
     }
 
     fn released(&self) -> u64 {
-        // If an earlier AOF counted, nothing is acknowledged until the base of the new one is complete.
+        // If an earlier AOF was valid, no write is acknowledged until the base of the new AOF is complete.
         match self.policy() {
             _ if !self.has_base() && self.holds => 0,
             AppendFsync::Always if self.files.is_some() || self.unopened.is_some() || self.is_lost => {
@@ -944,7 +949,7 @@ impl Subscriber for AofSubscriber {
     }
 }
 
-/// Writes what precedes records, if it is not written yet.
+/// Writes the bytes that must precede the next records, if there are any.
 fn write_lead(lead: &mut Batch, writer: &mut AofWriter) -> Result<(), AofError> {
     if !lead.is_empty() {
         writer.append(lead)?;

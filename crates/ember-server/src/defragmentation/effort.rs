@@ -1,15 +1,15 @@
-//! The processor time that defragmentation may take, according to Redis's parameters.
+//! The share of a processor that defragmentation may use, according to Redis's parameters.
 
 use ember_config::Config;
 
-/// When pages in use exceed `maxmemory` by this percentage, unused memory matters more: the memory above the limit is
-/// meant for other processes of the machine.
+/// The percentage by which pages in use exceed `maxmemory` from which the excess increases the effort: memory above the
+/// limit is meant for other processes of the machine.
 const EXCESS_LOWER_PERCENT: f64 = 5.0;
 
-/// The excess in per cent at which the effort reaches its maximum.
+/// The percentage by which pages in use exceed `maxmemory` at which the effort reaches its maximum.
 const EXCESS_UPPER_PERCENT: f64 = 25.0;
 
-/// The minimum memory for which defragmentation begins, and how the effort grows.
+/// The parameters that determine from which fragmentation on defragmentation runs, and with how much effort.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effort {
     ignored_bytes: u64,
@@ -20,7 +20,7 @@ pub(super) struct Effort {
 }
 
 impl Effort {
-    /// Returns the parameters of a configuration.
+    /// Returns the effort parameters of a configuration.
     pub(super) fn of(config: &Config) -> Effort {
         Effort {
             ignored_bytes: config.active_defrag_ignore_bytes,
@@ -32,10 +32,12 @@ impl Effort {
     }
 
     /// Returns the effort in per cent of a processor when `allocated` of `active` bytes are in use: the minimum at the
-    /// lower threshold, the maximum at the upper one, in proportion in between. `None` if the fragmentation is too low.
+    /// lower threshold, the maximum at the upper threshold, and linearly interpolated in between. `None` if the
+    /// fragmentation is too low.
     ///
-    /// While `active` is above a `limit`, which is 0 for none, half of the lower threshold is enough, however few bytes
-    /// that is, and the effort also grows with the excess.
+    /// While `active` exceeds `limit` (0 means no limit) by at least [`EXCESS_LOWER_PERCENT`], half of the lower
+    /// threshold suffices, the minimum number of unused bytes does not apply, and the effort also grows with the
+    /// excess.
     pub(super) fn percent(self, active: u64, allocated: u64, limit: u64) -> Option<u64> {
         let unused = active.saturating_sub(allocated);
         let unused_percent = percent(unused, allocated);
@@ -55,12 +57,12 @@ impl Effort {
     }
 }
 
-/// Returns `part` in per cent of `whole`.
+/// Returns `part` as a percentage of `whole`.
 fn percent(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64 * 100.0
 }
 
-/// Returns the position of a number between the lower and the upper bound, 0 to 1.
+/// Returns where `number` lies between `lower` (0) and `upper` (1), clamped to that range.
 fn share(number: f64, lower: f64, upper: f64) -> f64 {
     if number >= upper { 1.0 } else { ((number - lower) / (upper - lower)).max(0.0) }
 }
@@ -93,7 +95,7 @@ mod tests {
         let above = |limit| effort.percent(11_000, 10_000, limit);
         let limits = [1_000_000, 11_000, 10_500, 10_000, 9_565, 8_800, 1_000];
         assert_eq!(limits.map(above), [1, 1, 1, 7, 13, 25, 25].map(Some));
-        // Above a limit a little fragmentation is enough.
+        // Above a limit, less fragmentation suffices.
         assert_eq!(effort.percent(10_600, 10_000, 0), None);
         assert_eq!(effort.percent(10_600, 10_000, 10_000), Some(2));
         assert_eq!(effort.percent(10_400, 10_000, 5_000), None);

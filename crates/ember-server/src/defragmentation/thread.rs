@@ -1,4 +1,4 @@
-//! The thread that moves allocations.
+//! The thread that defragments memory.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,14 +16,14 @@ use crate::system::allocator::{SlabQuery, leave_thread_cache};
 use crate::system::clock::unix_ms;
 use crate::system::heap;
 
-/// How often the thread checks how much memory is unused, and reads the configuration.
+/// Interval at which the thread reads how much memory is unused, and the configuration.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A walk that has moved less than one in this number of allocations has found nearly all in order: it cannot reduce
-/// the unused memory.
+/// If a walk has moved less than one in this number of allocations, nearly all of them are placed well, and another
+/// walk cannot reduce the unused memory.
 const FRUITLESS_SHARE: u64 = 200;
 
-/// The pause after such a walk.
+/// The pause after a walk that has moved too few allocations.
 const FRUITLESS_PAUSE: Duration = Duration::from_secs(10);
 
 /// Starts the thread. It ends when defragmentation is disabled.
@@ -35,7 +35,7 @@ pub(super) fn start(server: &'static Server) {
             Ok(mut defragmenter) => defragmenter.run(),
             Err(error) => {
                 tracing::error!("memory is not defragmented: {error}");
-                // If it is not possible, it must not be started again until the parameter is set to no and yes.
+                // After an error, no new thread may be started until the parameter is set to `no` and then to `yes`.
                 while server.config.snapshot().activedefrag {
                     thread::park_timeout(FRUITLESS_PAUSE);
                 }
@@ -56,11 +56,11 @@ struct Defragmenter {
     query: SlabQuery,
     config: Arc<Config>,
     checked_at: Instant,
-    /// The current walk.
+    /// The state of the current walk over all keys.
     walk: Defragmentation,
-    /// The part of its counts that was added to the state.
+    /// The counts of the current walk that are already included in the shared state.
     counted: Counts,
-    /// No walk begins before this time.
+    /// The time before which no walk may begin.
     rests_until: Option<Instant>,
 }
 
@@ -94,7 +94,7 @@ impl Defragmenter {
         })
     }
 
-    /// Works while defragmentation is enabled.
+    /// Defragments until defragmentation is disabled.
     fn run(&mut self) {
         let mut effort = self.check();
         while self.config.activedefrag {
@@ -108,8 +108,8 @@ impl Defragmenter {
         }
     }
 
-    /// Reads the configuration, and how much memory is unused. Returns the effort in per cent of a processor, if there
-    /// is work.
+    /// Reads the configuration, and how much memory is unused. Returns the effort in per cent of a processor, or `None`
+    /// if there is no work.
     fn check(&mut self) -> Option<u64> {
         self.checked_at = Instant::now();
         self.config = self.server.config.snapshot();
@@ -121,7 +121,7 @@ impl Defragmenter {
         effort
     }
 
-    /// Works for one cycle, then pauses so that it takes at most `percent` of a processor.
+    /// Works for one cycle, then pauses so that the thread uses at most `percent` per cent of a processor.
     fn work(&mut self, percent: u64) {
         let begun = Instant::now();
         let cycle = Duration::from_micros(self.config.active_defrag_cycle_us);
@@ -141,7 +141,8 @@ impl Defragmenter {
             self.rests_until = is_fruitless.then(|| Instant::now() + FRUITLESS_PAUSE);
             (self.walk, self.counted) = (Defragmentation::new(), Counts::default());
             self.state.walks.fetch_add(1, Ordering::Relaxed);
-            // A completed walk has freed all it can: check whether another one is worth it.
+            // The end of a walk makes the next check due: the walk has freed all that it can, so another walk may not
+            // be worth it.
             self.checked_at -= CHECK_INTERVAL;
         }
         let pause = begun.elapsed() * (100 - u32::try_from(percent).unwrap_or(99).min(99))
@@ -149,7 +150,7 @@ impl Defragmenter {
         thread::park_timeout(pause.min(CHECK_INTERVAL));
     }
 
-    /// Adds the new counts to the public state.
+    /// Adds the new counts of the current walk to the shared state.
     fn count(&mut self) {
         let now = Counts::of(&self.walk);
         let before = std::mem::replace(&mut self.counted, now);

@@ -1,8 +1,8 @@
 //! The lock of the data directory: two servers that write to one directory would destroy each other's files.
 //!
-//! A server that is to write (with an AOF or save rules) takes the lock before it reads anything. Any other may run at
-//! the same time, because it writes nothing; it takes the lock when a command makes it write after all, and keeps it
-//! then.
+//! A server that is configured to write (with an AOF or save rules) takes the lock before it reads any file. Other
+//! servers may share the directory, because they write nothing. Such a server takes the lock when a command makes it
+//! write a file, and then keeps the lock.
 
 use std::io;
 use std::path::Path;
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use ember_config::Config;
 
-/// The server's working directory.
+/// The data directory: the server's working directory.
 const DIRECTORY: &str = ".";
 
 /// Whether this server may write to its data directory.
@@ -26,16 +26,16 @@ enum State {
     #[default]
     Free,
     Held(#[expect(dead_code, reason = "it is released when it is dropped")] DirectoryLock),
-    /// The file system has no locks; the log says so already.
+    /// The file system does not support locks; this is already logged.
     Unsupported,
 }
 
 impl DataLock {
     /// Takes the lock if the configuration makes the server write. A directory that cannot be written only causes a
-    /// warning: later writes there fail.
+    /// warning, although later writes to it fail.
     ///
     /// # Errors
-    /// One line that names the holder and the solution.
+    /// Returns one line that names the holder of the lock and the solution.
     pub(crate) fn take_if_writing(&self, config: &Config) -> Result<(), String> {
         if !config.appendonly && config.save.is_empty() {
             return Ok(());
@@ -50,10 +50,10 @@ impl DataLock {
         }
     }
 
-    /// Takes the lock if this server does not hold it. Called before anything is written.
+    /// Takes the lock if this server does not hold it. Must be called before any file is written.
     ///
     /// # Errors
-    /// One line that names the holder, or why the lock cannot be taken, and the solution.
+    /// Returns one line that names the holder of the lock, or why the lock cannot be taken, and the solution.
     pub(crate) fn take(&self, config: &Config) -> Result<(), String> {
         match self.try_take(config) {
             Err(LockError::Held(holder)) => Err(held(&holder)),
@@ -62,16 +62,16 @@ impl DataLock {
         }
     }
 
-    /// Returns whether no other process writes to the directory.
+    /// Returns whether no other process writes to the data directory.
     pub(crate) fn is_exclusive(&self) -> bool {
         let is_free = matches!(*self.state.lock(), State::Free);
         !is_free || DirectoryLock::holder(Path::new(DIRECTORY)).is_none()
     }
 
-    /// Makes `to` the data directory, and locks it if the previous one is locked.
+    /// Makes `to` the data directory, and locks it if the previous directory is locked.
     ///
     /// # Errors
-    /// One line with the reason; the directory is unchanged then.
+    /// Returns one line with the reason; the data directory is then unchanged.
     pub(crate) fn change_directory(&self, to: &Path, config: &Config) -> Result<(), String> {
         let mut state = self.state.lock();
         let shown = |error: io::Error| shown(&error);
@@ -122,7 +122,7 @@ impl DataLock {
     }
 }
 
-/// Returns the description of this server for other processes.
+/// Returns the description of this server that other processes see as the holder of the lock.
 fn holder(config: &Config) -> String {
     match [config.port, config.tls_port].into_iter().find(|&port| port != 0) {
         Some(port) => format!("process {}, port {port}", std::process::id()),
@@ -130,7 +130,7 @@ fn holder(config: &Config) -> String {
     }
 }
 
-/// Returns the system's error text without its number.
+/// Returns the system's error text without the error number.
 fn shown(error: &io::Error) -> String {
     let text = error.to_string();
     text.split_once(" (os error").map_or(text.clone(), |(words, _)| words.to_owned())

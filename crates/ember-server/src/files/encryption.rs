@@ -1,8 +1,8 @@
 //! Encryption at rest: the keys with which files are written and read, and their source.
 //!
 //! A thread calls [`FileEncryption::current`] when it begins to write or read a file. Keys are read at startup, by each
-//! CONFIG SET that names the key file, and at SIGHUP. The key in use must be among the keys read again; the next file
-//! is written with the first of them.
+//! CONFIG SET that names the key file, and at SIGHUP. Keys that are read again must include the key in use; new files
+//! are written with the first key.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ impl FileEncryption {
     /// Reads the keys of a configuration.
     ///
     /// # Errors
-    /// One line that says where a key is expected, the problem, and the solution.
+    /// Returns one line that says where a key is expected, the problem, and the solution.
     pub(crate) fn new(config: &Config) -> Result<FileEncryption, String> {
         let current = keys::read(config, None)?;
         if let Some(fingerprint) = &current.fingerprint {
@@ -34,10 +34,11 @@ impl FileEncryption {
         Ok(FileEncryption(Mutex::new(current)))
     }
 
-    /// Reads the keys again, for later files.
+    /// Reads the keys of the configuration again; files opened later use them.
     ///
     /// # Errors
-    /// As [`FileEncryption::new`], and if the key in use is missing; nothing is changed then.
+    /// Returns the errors of [`FileEncryption::new`], or an error if the key in use is missing; the keys are then
+    /// unchanged.
     pub(crate) fn reload(&self, config: &Config) -> Result<(), String> {
         let mut current = self.0.lock();
         let next = keys::read(config, current.fingerprint.as_deref())?;
@@ -50,12 +51,12 @@ impl FileEncryption {
         Ok(())
     }
 
-    /// Returns the keys for the next file to be written, and for reading files.
+    /// Returns the keys for writing and reading files opened from now on.
     pub(crate) fn current(&self) -> Encryption {
         self.0.lock().encryption.clone()
     }
 
-    /// Warns of a file about to be read that is not encrypted although files are to be.
+    /// Warns if a file to be read is not encrypted although encryption is on.
     pub(crate) fn warn_of_plain(&self, opened: &FileSource, path: &Path) {
         if matches!(opened, FileSource::Plain(_)) && self.fingerprint().is_some() {
             tracing::warn!("{} is not encrypted; the next save or rewrite encrypts it", path.display());
@@ -79,7 +80,7 @@ mod keys {
 
     use super::Current;
 
-    /// Reads the keys of a configuration, which must include `used`.
+    /// Reads the keys of a configuration, which must include the key with fingerprint `used`.
     pub(super) fn read(config: &Config, used: Option<&str>) -> Result<Current, String> {
         let path = &config.encryption_key_file;
         let (place, ring) = if !path.is_empty() {
@@ -115,7 +116,7 @@ mod keys {
 
     use super::Current;
 
-    /// Returns no keys: the program was built without encryption.
+    /// Returns no keys, because this build does not support encryption.
     pub(super) fn read(config: &Config, _used: Option<&str>) -> Result<Current, String> {
         if config.encryption_key_file.is_empty() && std::env::var_os(KEY_VARIABLE).is_none() {
             return Ok(Current::default());

@@ -1,4 +1,4 @@
-//! Common to all files of the data set: which process may write them, and with which keys they are encrypted.
+//! What all files of the data set have in common: the lock of the data directory, and the encryption keys.
 
 pub(crate) mod data_lock;
 pub(crate) mod encryption;

@@ -1,4 +1,4 @@
-//! Merges the records of all workers in the order of their numbers, as commands.
+//! Merges the records of all workers into one sequence of commands, ordered by record number.
 
 use std::collections::VecDeque;
 
@@ -7,15 +7,15 @@ use emberkv_core::journal::{Readers, Segment};
 
 use super::Reader;
 
-/// Bytes of one transaction after which a batch ends in the middle of it: the length that a batch can describe ends
-/// above that.
+/// A batch ends after this number of bytes even inside a transaction, because the length field of a batch is limited to
+/// 4 GiB.
 const SPLIT_BYTES: usize = 1024 * 1024 * 1024;
 
-/// The records that one worker has published and that are not passed on yet.
+/// The records that one worker has published and that are not merged yet.
 #[derive(Default)]
 struct Queue {
     segments: VecDeque<Segment>,
-    /// The next record of the first segment.
+    /// The index of the next record in the first segment.
     at: usize,
 }
 
@@ -26,7 +26,7 @@ impl Queue {
         self.segments.front().and_then(|segment| segment.number(self.at))
     }
 
-    /// Advances by this many records of the first segment. Returns the segment when it is used up.
+    /// Advances by `records` records of the first segment. Returns the segment when all its records are used.
     fn advance(&mut self, records: usize) -> Option<Segment> {
         self.at += records;
         if self.segments.front().is_some_and(|segment| self.at == segment.len()) {
@@ -37,50 +37,50 @@ impl Queue {
     }
 }
 
-/// A record with effects that are not for all readers.
+/// A record with effects that only some readers receive.
 pub(super) struct RecordForSome {
     worker: usize,
     pub(super) number: u64,
 }
 
-/// Puts records in order.
+/// Merges the published records of all workers.
 pub(super) struct Merger {
     queues: Vec<Queue>,
-    /// Used segments, kept for their memory.
+    /// Empty segments, kept for their allocations.
     spare: Vec<Segment>,
-    /// The number of the last record taken.
+    /// The number of the last record merged.
     last: u64,
-    /// Effects of the next record that were already taken: it is too long for one batch.
+    /// The number of effects of the next record that were already merged, because the record is too long for one batch.
     taken: usize,
-    /// The database of the last command taken.
+    /// The database of the last command merged.
     database: Option<usize>,
-    /// Bytes of effects in the queues.
+    /// Bytes of the effects in the queues.
     bytes: usize,
 }
 
 impl Merger {
-    /// Creates a merger for this many workers, starting after record `last`.
+    /// Creates a merger for `workers` workers, starting after record `last`.
     pub(super) fn new(workers: usize, last: u64) -> Merger {
         let queues = (0..workers).map(|_| Queue::default()).collect();
         Merger { queues, spare: Vec::new(), last, taken: 0, database: None, bytes: 0 }
     }
 
-    /// Returns the number of the last record taken.
+    /// Returns the number of the last record merged.
     pub(super) fn last(&self) -> u64 {
         self.last
     }
 
-    /// Returns the bytes of effects that were not taken yet.
+    /// Returns the bytes of effects that are not merged yet.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Returns an empty segment.
+    /// Returns an empty segment, reusing an allocation if possible.
     pub(super) fn spare(&mut self) -> Segment {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Takes an empty segment back.
+    /// Keeps a segment's allocation for reuse.
     pub(super) fn keep(&mut self, mut segment: Segment) {
         if self.spare.len() <= self.queues.len() {
             segment.clear();
@@ -90,7 +90,7 @@ impl Merger {
 
     /// Adds the records that a worker has published.
     pub(super) fn add(&mut self, worker: usize, segment: Segment) {
-        // An empty segment at the front of a queue would have no next record and hide those after it.
+        // An empty segment at the front of a queue contains no next record and would hide the segments after it.
         if segment.is_empty() {
             return self.keep(segment);
         }
@@ -98,18 +98,18 @@ impl Merger {
         self.queues[worker].segments.push_back(segment);
     }
 
-    /// Returns the database for which the next command needs no SELECT; `None` if one is needed.
+    /// Returns the database in which the next command needs no SELECT; `None` if any command needs one.
     pub(super) fn database(&self) -> Option<usize> {
         self.database
     }
 
-    /// Sets the database for which the next command needs no SELECT.
+    /// Sets the database in which the next command needs no SELECT.
     pub(super) fn take_for_database(&mut self, database: Option<usize>) {
         self.database = database;
     }
 
-    /// Moves records up to number `upto` into `batch`, until it has `target` bytes, or the next record is missing or is
-    /// not for all readers alike.
+    /// Moves records up to number `upto` into `batch`, until the batch contains `target` bytes, or the next record is
+    /// missing or has effects that only some readers receive.
     pub(super) fn fill(&mut self, batch: &mut Batch, upto: u64, target: usize) {
         while self.last < upto && batch.len() < target {
             let Some(worker) = self.find(self.last + 1) else { return };
@@ -124,13 +124,14 @@ impl Merger {
         }
     }
 
-    /// Whether a worker's next record has effects that are not for all readers.
+    /// Whether a worker's next record has effects that only some readers receive.
     fn is_for_some(&self, worker: usize) -> bool {
         let Queue { segments, at } = &self.queues[worker];
         segments[0].effects(*at).any(|effect| effect.readers != Readers::ALL)
     }
 
-    /// Returns the next record if it has arrived, is not after number `upto`, and is not for all readers alike.
+    /// Returns the next record if it has arrived, its number is at most `upto`, and it has effects that only some
+    /// readers receive.
     pub(super) fn next_for_some(&mut self, upto: u64) -> Option<RecordForSome> {
         let number = self.last + 1;
         if number > upto || self.taken > 0 {
@@ -140,8 +141,8 @@ impl Merger {
         Some(RecordForSome { worker, number })
     }
 
-    /// Moves the effects of such a record that are for `reader` into `batch`, from effect `from` on. Returns `None` if
-    /// that is all of it, otherwise the effect with which the next batch begins.
+    /// Copies the effects of `record` that `reader` receives into `batch`, from effect `from` on. Returns `None` if no
+    /// effects are left, otherwise the first effect of the next batch.
     pub(super) fn take_for(
         &mut self,
         record: &RecordForSome,
@@ -157,7 +158,7 @@ impl Merger {
                 return Some(number);
             }
             if number == 0 {
-                // Readers that received the previous record may have selected another database.
+                // The readers may have different databases selected, because not all received the same records before.
                 self.database = None;
                 if is_unit {
                     batch.command(&[b"MULTI"]);
@@ -172,15 +173,15 @@ impl Merger {
         None
     }
 
-    /// Continues after such a record.
+    /// Continues after a record that only some readers received.
     pub(super) fn leave(&mut self, record: &RecordForSome) {
         self.last = record.number;
         self.database = None;
         self.advance(record.worker, 1);
     }
 
-    /// Adds consecutive records of a worker that are one command each: most are, so their bytes are moved at once.
-    /// Returns false if the next record is not like that.
+    /// Moves consecutive records of a worker that consist of one command each into `batch`. Most records do, so their
+    /// bytes are moved at once. Returns false if the next record does not.
     fn take_run(&mut self, worker: usize, batch: &mut Batch, upto: u64, target: usize) -> bool {
         let Queue { segments, at } = &self.queues[worker];
         let (records, run) = segments[0].run(*at, upto - self.last, target - batch.len());
@@ -194,8 +195,8 @@ impl Merger {
         true
     }
 
-    /// Adds a record: its command, or its commands between MULTI and EXEC. Returns false if the batch is full before
-    /// its end; the next call takes the rest.
+    /// Moves a record into `batch`: its command, or its commands between MULTI and EXEC. Returns false if the batch is
+    /// full before the end of the record; the next call moves the rest.
     fn take_record(&mut self, worker: usize, batch: &mut Batch) -> bool {
         let Queue { segments, at } = &self.queues[worker];
         let effects = segments[0].effects(*at);
@@ -218,7 +219,7 @@ impl Merger {
         true
     }
 
-    /// Returns the worker that has a record; skips records before it.
+    /// Returns the worker that has record number `wanted`; skips earlier records.
     fn find(&mut self, wanted: u64) -> Option<usize> {
         for worker in 0..self.queues.len() {
             while let Some(number) = self.queues[worker].next() {
@@ -242,7 +243,7 @@ impl Merger {
     }
 }
 
-/// Adds a SELECT if the database of the next command is not that of the last.
+/// Appends a SELECT if the next command needs a database other than the last command's.
 fn choose_database(chosen: &mut Option<usize>, database: usize, batch: &mut Batch) {
     if *chosen != Some(database) {
         *chosen = Some(database);
@@ -266,7 +267,7 @@ mod tests {
             journal.record_separately(0, 0, |words| _ = words.word(b"SET").word(key.as_bytes()).word(b"x"));
         };
         let mut merger = Merger::new(2, 0);
-        // Both may publish again, and the stream collect again, before there is a record.
+        // Both journals are emptied before they contain a record, which adds empty segments.
         merger.add(0, first.take());
         merger.add(1, second.take());
         set(&mut second, "one");

@@ -2,16 +2,16 @@
 //!
 //! ```text
 //! worker   records of a batch ─ its outbox                                  (Executor::publish)
-//! worker   before replies: outboxes ─ stream ─ subscribers, if quick        (JournalHub::may_acknowledge)
+//! worker   before replies: outboxes ─ stream ─ subscribers, if fast         (JournalHub::may_acknowledge)
 //! thread   the same, with all slow work                                     (thread.rs)
 //! worker   sends replies whose records are released, holds others           (worker/barrier.rs)
 //! ```
 //!
-//! The AOF is such a subscriber (`aof/`). It releases a record when it is in the file, or with `appendfsync always`
-//! when it is durable.
+//! The AOF is one of the subscribers (`aof/`). It releases a record when the record is in the file, or with
+//! `appendfsync always` when the record is durable.
 //!
-//! The journal is switched on and off only while the gate is closed, and every worker re-reads the switch when it
-//! enters. So exactly the records from one number up to another are journaled.
+//! The journal is enabled and disabled only while the gate is closed, and every worker reads again whether it is
+//! enabled when it enters the gate. So the journaled records are a range of numbers without gaps.
 
 mod merge;
 pub(crate) mod order_queue;
@@ -31,13 +31,13 @@ use ember_config::SYNC_REPLICAS_MAX;
 
 use stream::{Pause, Stream};
 
-/// The records that a worker has published, and whether it waits for records to be released or durable.
+/// The records that a worker has published, and whether the worker waits until records are released or durable.
 #[derive(Default)]
 struct Outbox {
     segment: Mutex<Segment>,
-    /// Whether it contains anything.
+    /// Whether the outbox contains any record.
     has_some: AtomicBool,
-    /// Bytes of its records.
+    /// Bytes of the records in the outbox.
     bytes: AtomicUsize,
     /// Whether the worker must be woken when more records are released or durable.
     waits: AtomicBool,
@@ -57,30 +57,31 @@ pub(crate) enum Reader {
     Replicas = 2,
 }
 
-/// The state shared by all workers and the journal's thread.
+/// The state of the journal that all workers and the journal's thread share.
 pub(crate) struct JournalHub {
     sequence: Arc<Sequence>,
-    /// States that were numbered while there was no reader.
+    /// The number of states that were numbered while the journal had no reader.
     unrecorded: AtomicU64,
-    /// The current [`Reader`]s.
+    /// The current readers: the union of the bits of [`Reader`].
     readers: AtomicU8,
     outboxes: Box<[CachePadded<Outbox>]>,
-    /// All records up to this number are durable.
+    /// The number of the last durable record: all earlier records are durable, too.
     durable: AtomicU64,
-    /// Replies that acknowledge records up to this number need not be held.
+    /// The number up to which records are released: replies that acknowledge them need not be held.
     released: AtomicU64,
-    /// One replica has all records up to the first number, two replicas have those up to the second, and so on.
+    /// The numbers up to which replicas have all records: element 0 for at least one replica, element 1 for at least
+    /// two, and so on.
     replicated: [AtomicU64; SYNC_REPLICAS_MAX],
-    /// The records on their way to the subscribers, once there are any.
+    /// The stream that passes records to the subscribers, once the journal is started.
     stream: OnceLock<Mutex<Stream>>,
-    /// Whether workers must leave the stream to the journal's thread. May be out of date; the stream has the current
-    /// value.
+    /// Whether workers must leave passing on records to the journal's thread. May be out of date; the stream determines
+    /// the current value.
     is_left_to_thread: AtomicBool,
-    /// The journal's thread, once it runs.
+    /// The journal's thread, once it is started.
     thread: OnceLock<Thread>,
-    /// Whether the thread must be woken when an outbox has records.
+    /// Whether the thread sleeps, so that it must be woken when an outbox contains records.
     thread_sleeps: AtomicBool,
-    /// Whether the thread must call its subscribers, regardless of the outboxes.
+    /// Whether the thread was called: it must run its subscribers even if the outboxes are empty.
     is_called: AtomicBool,
 }
 
@@ -103,18 +104,17 @@ impl JournalHub {
         }
     }
 
-    /// Whether the journal has a reader.
+    /// Whether the journal has a reader, so that records are journaled.
     pub(crate) fn is_on(&self) -> bool {
         self.readers.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether this reader reads it.
+    /// Whether `reader` currently reads the journal.
     pub(crate) fn is_read_by(&self, reader: Reader) -> bool {
         self.readers.load(Ordering::Relaxed) & reader as u8 != 0
     }
 
-    /// Adds or removes a reader from here on, and returns the number of the last record before that. The gate is
-    /// closed.
+    /// Adds or removes a reader, and returns the number of the last record before the change. The gate must be closed.
     pub(crate) fn switch(&self, reader: Reader, on: bool) -> u64 {
         match on {
             true => self.readers.fetch_or(reader as u8, Ordering::Relaxed),
@@ -128,13 +128,14 @@ impl JournalHub {
         self.sequence.last()
     }
 
-    /// Returns the number of the state that a worker sees under the locks that it holds: earlier changes of it have
-    /// this number or a lower one, later changes a higher one. It is based on the number of the last record, which is
-    /// also returned. States without records, while the journal has no reader, are counted separately and added,
-    /// because no record number may be left out.
+    /// Returns the number of the state that a worker sees under the locks that it holds: earlier changes of that state
+    /// have at most this number, later changes have a greater one. The number is derived from the number of the last
+    /// record, which is also returned if the journal has a reader. While it has none, states are counted separately and
+    /// that count is added, because record numbers must not have gaps.
     pub(crate) fn state_number(&self, journal: &Journal) -> (u64, Option<u64>) {
         let record = self.sequence.last();
-        // The switch changes only while the gate is closed: one of the two counters rises, the other is constant.
+        // The journal is enabled or disabled only while the gate is closed, so one of the two counters increases while
+        // the other is constant.
         if journal.is_on() {
             (record + self.unrecorded.load(Ordering::Relaxed), Some(record))
         } else {
@@ -142,8 +143,8 @@ impl JournalHub {
         }
     }
 
-    /// Sets a worker's journal to the server's switch. The worker has just entered the gate or closed it, possibly for
-    /// a command that changes the switch.
+    /// Enables or disables a worker's journal to match the server's journal. The worker has just entered the gate, or
+    /// has closed it, possibly for a command that changes this setting.
     #[inline]
     pub(crate) fn attach(&self, journal: &mut Journal) {
         if journal.is_on() != self.is_on() {
@@ -157,12 +158,13 @@ impl JournalHub {
         let mut segment = outbox.segment.lock();
         journal.move_to(&mut segment);
         outbox.bytes.store(segment.len_bytes(), Ordering::Relaxed);
-        // Under the lock: the records may be taken as soon as it is free, and the flag is cleared then.
+        // The flag is set under the lock: as soon as the lock is released, another thread may take the records and
+        // clear the flag.
         outbox.has_some.store(true, Ordering::SeqCst);
     }
 
-    /// Whether replies that acknowledge records up to this number may be sent. If these are not released yet, the
-    /// caller passes on the published records, unless the journal's thread must do that.
+    /// Whether replies that acknowledge records up to number `record` may be sent. If `record` is not released yet,
+    /// first passes on the published records, unless only the journal's thread may do that.
     #[inline]
     pub(crate) fn may_acknowledge(&self, record: u64) -> bool {
         if record > self.released() && !self.is_left_to_thread.load(Ordering::Relaxed) {
@@ -181,7 +183,8 @@ impl JournalHub {
 
     /// Passes on records that workers have published, or wakes the journal's thread to do it.
     pub(crate) fn pass_on_published(&self) {
-        // The holder of the lock checks the outboxes again after releasing it: here, or in the thread's `rest`.
+        // If another thread holds the lock, it checks the outboxes again after releasing it: in this loop, or in `rest`
+        // of the journal's thread.
         for _ in 0..ROUNDS_MAX {
             if self.is_left_to_thread.load(Ordering::Relaxed) {
                 break;
@@ -201,7 +204,7 @@ impl JournalHub {
         }
     }
 
-    /// Wakes the journal's thread because one of its subscribers has work.
+    /// Calls the journal's thread, because one of its subscribers has work.
     pub(crate) fn call_thread(&self) {
         self.is_called.store(true, Ordering::SeqCst);
         self.wake_thread();
@@ -214,10 +217,10 @@ impl JournalHub {
         }
     }
 
-    /// Lets the journal's thread, which calls this, sleep while there is nothing to do.
+    /// Puts the calling thread, which is the journal's thread, to sleep until `pause` has passed or there is work.
     fn rest(&self, pause: Pause) {
-        // SeqCst pairs with publishing and calling threads: either this sees their work, or they see that the thread
-        // sleeps.
+        // SeqCst orders this store against publishing records and calling the thread: either this thread sees that
+        // work, or the other threads see that this thread sleeps.
         self.thread_sleeps.store(true, Ordering::SeqCst);
         match pause {
             Pause::Until(time) => std::thread::park_timeout(time),
@@ -229,7 +232,7 @@ impl JournalHub {
         self.thread_sleeps.store(false, Ordering::SeqCst);
     }
 
-    /// Exchanges a worker's published records for an empty segment; returns false if there are none.
+    /// Swaps a worker's published records with the empty segment `into`; returns false if there are none.
     fn collect(&self, worker: usize, into: &mut Segment) -> bool {
         let outbox = &self.outboxes[worker];
         if !outbox.has_some.load(Ordering::Acquire) {
@@ -257,13 +260,14 @@ impl JournalHub {
         self.durable.load(Ordering::SeqCst)
     }
 
-    /// Returns the number up to which replies need not wait for records.
+    /// Returns the number up to which replies need not be held.
     #[inline]
     pub(crate) fn released(&self) -> u64 {
         self.released.load(Ordering::SeqCst)
     }
 
-    /// Returns the number up to which `replicas` replicas have all records; for 0 replicas, all records.
+    /// Returns the number up to which at least `replicas` replicas have all records; if `replicas` is 0, the maximum
+    /// number.
     #[inline]
     pub(crate) fn replicated(&self, replicas: u32) -> u64 {
         match replicas.checked_sub(1).and_then(|at| self.replicated.get(at as usize)) {
@@ -272,8 +276,8 @@ impl JournalHub {
         }
     }
 
-    /// Records the numbers up to which one replica, two, and so on have all records. Calls `wake` for each waiting
-    /// worker.
+    /// Records the numbers up to which one replica, two replicas, and so on have all records. Calls `wake` for each
+    /// waiting worker.
     pub(crate) fn publish_replicated(&self, records: [u64; SYNC_REPLICAS_MAX], wake: impl Fn(usize)) {
         let mut is_more = false;
         for (known, record) in self.replicated.iter().zip(records) {
@@ -292,14 +296,14 @@ impl JournalHub {
         }
     }
 
-    /// Requests that a worker is woken when more is released or durable than now; must be called before it reads those
-    /// numbers.
+    /// Requests that a worker is woken when more records are released or durable than now. Must be called before the
+    /// worker reads those numbers.
     pub(crate) fn wait_for_more(&self, worker: usize) {
         self.outboxes[worker].waits.store(true, Ordering::SeqCst);
     }
 
-    /// Releases all records up to number `released`, and marks those up to `durable` as durable: calls `wake` for each
-    /// worker that waits for that.
+    /// Releases all records up to number `released`, and marks records up to number `durable` as durable. Calls `wake`
+    /// for each worker that waits for either.
     fn release(&self, durable: u64, released: u64, wake: &dyn Fn(usize)) {
         let before = (self.durable.load(Ordering::Relaxed), self.released.load(Ordering::Relaxed));
         if durable <= before.0 && released <= before.1 {

@@ -1,11 +1,11 @@
-//! Orders for a subscriber, from any thread: they wait here until the journal's thread takes them.
+//! A queue of orders to a subscriber: any thread adds orders, and the journal's thread takes them.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-/// Waiting orders, first in, first out.
+/// Orders that wait to be taken, first in, first out.
 pub(crate) struct OrderQueue<T> {
     waiting: Mutex<VecDeque<T>>,
     has_some: AtomicBool,
@@ -25,12 +25,12 @@ impl<T> OrderQueue<T> {
         self.has_some.store(true, Ordering::SeqCst);
     }
 
-    /// Whether there are any.
+    /// Whether any order is waiting.
     pub(crate) fn has_some(&self) -> bool {
         self.has_some.load(Ordering::SeqCst)
     }
 
-    /// Takes all of them.
+    /// Takes all waiting orders.
     pub(crate) fn take(&self) -> VecDeque<T> {
         if !self.has_some() {
             return VecDeque::new();

@@ -1,4 +1,4 @@
-//! The stream: the records of all workers in order, passed on to the subscribers.
+//! The stream merges the records of all workers in order, and passes them on to the subscribers.
 //!
 //! The stream is protected by a lock. A worker that is about to send replies takes the lock if it is free, and passes
 //! on records that all workers have published ([`Stream::pass_on`]): one write for the replies of many connections,
@@ -11,101 +11,103 @@ use ember_persistence::aof::Batch;
 use super::merge::Merger;
 use super::{JournalHub, Reader};
 
-/// The size at which a batch is passed on. It stays in the core's own cache until it is written.
+/// The size in bytes at which a batch is passed on: small enough that the batch is still in the core's own cache when
+/// it is written.
 const BATCH_BYTES: usize = 256 * 1024;
 
-/// Bytes of an emptied batch whose memory is kept.
+/// The maximum size in bytes of an emptied batch whose allocation is kept.
 const BATCH_KEPT_BYTES: usize = 16 * BATCH_BYTES;
 
-/// The maximum of published bytes that a worker passes on itself: some tens of microseconds.
+/// The maximum number of published bytes that a worker passes on itself, which takes some tens of microseconds.
 const AT_ONCE_MAX: usize = BATCH_BYTES;
 
-/// Records as commands, in order.
+/// A batch of records in order, encoded as commands.
 pub(crate) struct Records<'b> {
-    /// The commands, with SELECT wherever the database changes; empty if none is for this subscriber. A subscriber may
-    /// take them if no other needs them afterwards.
+    /// The commands, with a SELECT wherever the database changes; empty if no effect is for this subscriber. The last
+    /// subscriber may take the batch.
     pub(crate) batch: &'b mut Batch,
-    /// The number of the first record.
+    /// The number of the first record in the batch.
     pub(crate) first: u64,
-    /// The number of the last complete record. A record that is too long for one batch arrives in several.
+    /// The number of the last complete record. A record that is too long for one batch is split among several batches.
     pub(crate) last: u64,
     /// The database of the last command.
     pub(crate) database: Option<usize>,
 }
 
-/// The database that a reader has selected.
+/// The database that the readers of a subscriber's output have selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReaderDatabase {
-    /// No subscriber reads.
+    /// Any database: the subscriber ignores the next record.
     Any,
-    /// That of the last record.
+    /// The database of the last record.
     OfLastRecord,
-    /// This one.
+    /// The database with this number.
     Is(usize),
-    /// Not known: a SELECT is needed.
+    /// An unknown database, so a SELECT is needed.
     Unknown,
 }
 
-/// A subscriber receives all records, in order.
+/// A subscriber of the journal receives all records, in order.
 ///
 /// The journal's thread works in rounds: [`begin_round`](Subscriber::begin_round), then
 /// [`advance`](Subscriber::advance) and [`append`](Subscriber::append) alternately while there are records, then
-/// [`end_round`](Subscriber::end_round). It may block for as long as a disk takes. Workers call only
+/// [`end_round`](Subscriber::end_round). A round may block for as long as a disk takes. Workers call only
 /// [`refresh`](Subscriber::refresh) and `append`, in which nothing may take longer than a write to a file.
 pub(crate) trait Subscriber: Send {
-    /// Returns the reader of the journal that this is.
+    /// Returns which reader of the journal the subscriber is.
     fn reader(&self) -> Reader;
 
-    /// Begins a round.
+    /// Begins a round of the journal's thread.
     fn begin_round(&mut self);
 
-    /// Executes orders that were due when all records up to `last` were received, which they are.
+    /// Executes the orders that are due after record `last`; all records up to `last` were received.
     fn advance(&mut self, last: u64);
 
-    /// Returns the last record that it accepts before it has other work; `last` is the last one that it received.
+    /// Returns the number of the last record that the subscriber accepts before it has other work; `last` is the last
+    /// record that it received.
     fn limit(&self, last: u64) -> u64;
 
-    /// Returns the database that the readers of its output have selected for the next record, unless that begins with
-    /// SELECT; `last` is the last record that it received.
+    /// Returns the database that the readers of the subscriber's output have selected, which decides whether the next
+    /// record needs a SELECT; `last` is the last record that the subscriber received.
     fn database(&self, last: u64) -> ReaderDatabase;
 
-    /// Reads the current configuration.
+    /// Reads the current configuration, if it has changed.
     fn refresh(&mut self);
 
-    /// Receives records. Those that it cannot pass on now it keeps.
+    /// Receives records. The subscriber must keep records that it cannot write now.
     fn append(&mut self, records: Records<'_>);
 
-    /// Ends a round.
+    /// Ends a round of the journal's thread.
     fn end_round(&mut self);
 
-    /// Publishes its state; `waiting_bytes` wait for all subscribers.
+    /// Publishes the subscriber's state; `waiting_bytes` bytes of records are waiting in the stream.
     fn report(&mut self, waiting_bytes: usize);
 
-    /// Whether workers must not append, because it may take long, or because appending alone is not enough.
+    /// Whether only the journal's thread may append, because appending may block or requires further work.
     fn is_left_to_thread(&self) -> bool;
 
-    /// Whether the thread has work for it now, or earlier than the thread expects.
+    /// Whether the journal's thread must run the subscriber now, or earlier than the thread expects.
     fn has_work(&self) -> bool;
 
     /// Returns the number up to which all records are durable.
     fn durable(&self) -> u64;
 
-    /// Returns the number up to which it does not delay replies.
+    /// Returns the number up to which the subscriber does not delay replies.
     fn released(&self) -> u64;
 
-    /// Returns how long it has no work.
+    /// Returns how long the subscriber needs no call.
     fn pause(&self) -> Pause;
 
-    /// Whether it has ended.
+    /// Whether the subscriber has stopped.
     fn is_over(&self) -> bool;
 }
 
-/// How long the journal's thread has nothing to do, unless it is woken.
+/// How long the journal's thread may sleep, unless it is called.
 #[derive(Clone, Copy)]
 pub(crate) enum Pause {
-    /// For this time.
+    /// For this time, even if records are published.
     Until(Duration),
-    /// For this time, or until records are published or the thread is called.
+    /// For this time, but only until records are published.
     UntilPublished(Duration),
 }
 
@@ -116,19 +118,19 @@ impl Pause {
     }
 }
 
-/// The records on their way to the subscribers.
+/// The stream of records from the outboxes to the subscribers.
 pub(super) struct Stream {
     workers: usize,
     merger: Merger,
-    /// The next batch; empty between two uses.
+    /// A buffer for the next batch; empty between two uses.
     batch: Batch,
     subscribers: Vec<Box<dyn Subscriber>>,
-    /// Wakes a worker.
+    /// Wakes the worker with this number.
     wake: Box<dyn Fn(usize) + Send>,
 }
 
 impl Stream {
-    /// Creates the stream after record `last`, for this many workers.
+    /// Creates a stream for `workers` workers that begins after record `last`.
     pub(super) fn new(
         workers: usize,
         last: u64,
@@ -138,15 +140,16 @@ impl Stream {
         Stream { workers, merger: Merger::new(workers, last), batch: Batch::new(), subscribers, wake }
     }
 
-    /// Whether everything is done and nothing more will come.
+    /// Whether all subscribers have stopped.
     pub(super) fn is_over(&self) -> bool {
         self.subscribers.iter().all(|subscriber| subscriber.is_over())
     }
 
-    /// Does all current work.
+    /// Runs one round: collects the published records, and does all work of the subscribers that is due.
     pub(super) fn work(&mut self, hub: &JournalHub) {
-        // This order matters. An order for after a record is added before the next record is created, so later records
-        // are not appended too early; and a setting is changed before the first record whose reply depends on it.
+        // The order of these steps matters. An order that is due after a record is added before the next record is
+        // created, so collecting first ensures that later records are not appended before the order is executed;
+        // likewise, a setting is changed before the first record whose reply depends on it.
         self.collect(hub);
         self.each(|subscriber| {
             subscriber.refresh();
@@ -163,7 +166,7 @@ impl Stream {
         self.settle(hub);
     }
 
-    /// Passes on the published records, if that is quick; returns false if the journal's thread has work.
+    /// Passes on the published records, if that is fast; returns false if the journal's thread has work.
     pub(super) fn pass_on(&mut self, hub: &JournalHub) -> bool {
         self.collect(hub);
         self.each(|subscriber| subscriber.refresh());
@@ -176,7 +179,7 @@ impl Stream {
         !self.subscribers.iter().any(|subscriber| subscriber.has_work())
     }
 
-    /// Returns how long the thread has nothing to do.
+    /// Returns how long the journal's thread may sleep.
     pub(super) fn pause(&self) -> Pause {
         let pauses = self.subscribers.iter().map(|subscriber| subscriber.pause());
         pauses.min_by_key(|pause| pause.time()).unwrap_or(Pause::UntilPublished(Duration::MAX))
@@ -197,7 +200,8 @@ impl Stream {
         }
     }
 
-    /// Passes available records on to the subscribers, as far as all accept them; returns false if there are none.
+    /// Passes the available records on to the subscribers, as far as all of them accept records; returns false if no
+    /// record is available.
     fn pump(&mut self) -> bool {
         let mut has_any = false;
         loop {
@@ -223,7 +227,7 @@ impl Stream {
         }
     }
 
-    /// Makes the next record begin with SELECT, unless all readers have selected its database.
+    /// Makes the next record begin with a SELECT, unless all readers have selected the same database.
     fn agree_on_database(&mut self, last: u64) {
         let of_record = self.merger.database();
         let mut known = None;
@@ -244,8 +248,8 @@ impl Stream {
         }
     }
 
-    /// Passes on to each subscriber its part of the next record, up to number `limit`, if its effects are not for all
-    /// alike; returns false for other records.
+    /// Passes the next record, up to number `limit`, on to each subscriber as far as its effects are for that
+    /// subscriber, if they are not all for all readers; returns false for other records.
     fn pass_on_for_some(&mut self, limit: u64) -> bool {
         let before = self.merger.last();
         let Some(record) = self.merger.next_for_some(limit) else { return false };
@@ -271,7 +275,7 @@ impl Stream {
         self.batch.clear();
     }
 
-    /// Publishes the results to workers and other threads.
+    /// Publishes the results of a round to workers and other threads.
     fn settle(&mut self, hub: &JournalHub) {
         let waiting = self.merger.bytes();
         self.each(|subscriber| subscriber.report(waiting));

@@ -1,4 +1,4 @@
-//! The journal's thread: it works on the [`Stream`] when it is woken, and when a subscriber has work.
+//! The journal's thread: it runs the [`Stream`] when it is woken, and when a subscriber has work.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -10,11 +10,11 @@ use super::JournalHub;
 use super::stream::{Stream, Subscriber};
 
 impl JournalHub {
-    /// Starts the thread of a journal that is not read yet; `wake` wakes a worker. Subscribers that take the commands
-    /// of a batch for themselves come last.
+    /// Starts the thread of a journal before it has a reader; `wake` wakes the worker with a number. A subscriber that
+    /// may take the batches it receives must come last.
     ///
     /// # Errors
-    /// If no thread can be started.
+    /// Returns an error if no thread can be started.
     pub(crate) fn start(
         &'static self,
         subscribers: Vec<Box<dyn Subscriber>>,
@@ -24,7 +24,7 @@ impl JournalHub {
         let new = || Mutex::new(Stream::new(workers, last, subscribers, Box::new(wake)));
         let stream = self.stream.get_or_init(new);
         let handle = Builder::new().name("journal".to_owned()).spawn(move || self.run(stream))?;
-        // Before this, no thread can wake it, but its first sleep ends soon enough.
+        // Until this is set, no thread can wake the journal's thread, but its first sleep is short.
         let _ = self.thread.set(handle.thread().clone());
         Ok(handle)
     }

@@ -8,50 +8,50 @@ use emberkv_core::observers::{Observers, Waiter};
 
 use crate::server::Server;
 
-/// Keys sampled for the mean time to live of a database.
+/// The number of keys of a database that are sampled for its mean time to live.
 const TTL_SAMPLES: i64 = 1000;
 
-/// Keys of one shard sampled for that.
+/// The maximum number of keys of one shard that are sampled for the mean time to live.
 const TTL_SAMPLES_OF_SHARD: usize = 64;
 
-/// The counts of a database.
+/// The counts of keys in a database.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DatabaseCounts {
     pub(crate) keys: usize,
-    /// Keys that expire.
+    /// The number of keys that expire.
     pub(crate) volatile: usize,
-    /// Keys whose values have elements that expire.
+    /// The number of keys whose values have elements that expire.
     pub(crate) expiring: usize,
     ttl_sum_ms: i64,
     sampled: i64,
 }
 
 impl DatabaseCounts {
-    /// Returns the mean time to live in ms of the keys that expire, from a sample; 0 if there are none.
+    /// Returns the mean time to live in ms of the keys that expire, estimated from a sample; 0 if no key expires.
     pub(crate) fn mean_ttl_ms(&self) -> i64 {
         self.ttl_sum_ms / self.sampled.max(1)
     }
 }
 
-/// The counts at one moment; each shard is counted at its own moment.
+/// The counts of all databases; each shard is counted at a different moment.
 #[derive(Debug, Default)]
 pub(crate) struct Census {
-    /// By the number of the database.
+    /// The counts of each database, indexed by database number.
     pub(crate) databases: Vec<DatabaseCounts>,
     pub(crate) watching_clients: usize,
     pub(crate) watched_keys: usize,
-    /// Keys that blocked clients wait for.
+    /// The number of keys that blocked clients wait for.
     pub(crate) awaited_keys: usize,
-    /// Those of them whose waiters are also notified when the key is removed.
+    /// The number of awaited keys with a waiter that is also notified when the key is removed.
     pub(crate) awaited_keys_or_none: usize,
-    /// Keys that clients may have cached.
+    /// The number of keys that clients may have cached.
     pub(crate) tracked_keys: usize,
-    /// The number of such copies.
+    /// The number of copies of these keys that clients may have cached.
     pub(crate) tracked_copies: usize,
 }
 
 impl Census {
-    /// Walks all shards, one at a time, locking only those that need more than their published counts. O(shards +
+    /// Walks all shards, one at a time, and locks only the shards whose published counts do not suffice. O(shards +
     /// observed keys).
     pub(crate) fn of(server: &Server, now_ms: i64) -> Census {
         let keyspace = &server.keyspace;

@@ -1,12 +1,12 @@
-//! Metrics of commands and scripts: numbers, durations, outcomes.
+//! Metrics of commands and scripts: numbers of calls, durations, outcomes.
 
 use super::exposition::Samples;
 use super::metric::{Kind, Metric, Scene, gauge, labelled};
 use crate::observability::command_log::LogKind;
 use crate::observability::stats::CommandTotals;
 
-/// The last bound of the histograms, which are powers of two of microseconds: 17 seconds. Longer calls are counted
-/// beyond it, and are in the slow log.
+/// The exponent of the last bound of the histograms, whose bounds are powers of two of microseconds: 17 seconds. Longer
+/// calls are counted only in the total, and are in the slow log.
 const LAST_BUCKET: usize = 24;
 
 pub(super) const METRICS: &[Metric] = &[
@@ -104,8 +104,8 @@ fn each_called(scene: &Scene<'_>, mut act: impl FnMut(&str, &CommandTotals)) {
     }
 }
 
-/// Writes a histogram. All values are derived from the buckets, so that the sum of these equals the last value,
-/// whatever is added meanwhile.
+/// Writes the histogram of a command's durations. All values are derived from the buckets, so that the total equals the
+/// sum of the buckets even if calls are added concurrently.
 pub(super) fn durations(labels: &[&str], totals: &CommandTotals, samples: &mut Samples<'_>) {
     let count: u64 = totals.latency.iter().sum();
     if count == 0 {

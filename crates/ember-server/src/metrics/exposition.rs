@@ -1,4 +1,4 @@
-//! The text format 0.0.4 of Prometheus: two lines that describe a metric, then one line per sample.
+//! The text format 0.0.4 of Prometheus: each metric is two lines that describe it, then one line per sample.
 //!
 //! Source: "Exposition formats" in Prometheus's documentation, section "Text-based format".
 
@@ -6,20 +6,20 @@ use std::fmt::Write;
 
 use super::metric::{Metric, Scene, Source};
 
-/// The output for the samples of one metric.
+/// The output that receives the samples of one metric.
 pub(super) struct Samples<'t> {
     metric: &'t Metric,
     text: &'t mut String,
 }
 
 impl Samples<'_> {
-    /// Adds a sample; `labels` are the values of the metric's labels, in their order.
+    /// Writes a sample; `labels` are the values of the metric's labels, in the order of their names.
     pub(super) fn add(&mut self, labels: &[&str], value: f64) {
         self.line("", labels, None, value);
     }
 
-    /// Adds a histogram: the number of observations up to each of `bounds`, in ascending order, the number of all, and
-    /// their sum.
+    /// Writes a histogram: for each of the ascending `bounds`, the number of observations up to it, then the number and
+    /// the sum of all observations.
     pub(super) fn histogram(
         &mut self,
         labels: &[&str],
@@ -52,7 +52,7 @@ impl Samples<'_> {
         if !labels.is_empty() || bound.is_some() {
             text.push('}');
         }
-        // All values are finite; integers are written without a point or exponent.
+        // All values are finite, so integers are written without a decimal point or exponent.
         writeln!(text, " {value}").expect("a string takes all");
     }
 }
@@ -75,7 +75,7 @@ pub(super) fn write(metric: &Metric, scene: &Scene<'_>, text: &mut String) {
     }
 }
 
-/// Appends a value, escaping the characters that would end it.
+/// Appends a value, escaping characters that are special in the text format.
 fn escape(value: &str, is_quoted: bool, text: &mut String) {
     for letter in value.chars() {
         match letter {

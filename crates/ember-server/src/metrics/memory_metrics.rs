@@ -1,4 +1,4 @@
-//! Metrics of memory.
+//! Metrics of the server's memory.
 
 use emberkv_core::reclaim;
 

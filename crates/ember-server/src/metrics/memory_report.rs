@@ -1,4 +1,4 @@
-//! The memory of the process: as reported by the allocator and the system, and as counted by the keyspace.
+//! The memory of the process, as the allocator and the system report it, and as the keyspace counts it.
 
 use std::fs;
 use std::sync::LazyLock;
@@ -8,31 +8,31 @@ use super::system_figures::SystemFigures;
 use crate::server::Server;
 use crate::system::heap::Allocator;
 
-/// The figures of `INFO memory` and `MEMORY`, in bytes.
+/// The memory figures of `INFO memory` and `MEMORY`, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemoryReport {
-    /// Bytes allocated at present, from the allocator's last figure and the server's own counts since.
+    /// Bytes allocated now: the allocator's last figure, corrected by what the server itself has counted since.
     pub(crate) allocated: u64,
-    /// The figures of the allocator and the system, at most 100 ms old.
+    /// The figures of the allocator, at most 100 ms old.
     pub(crate) allocator: Allocator,
     /// The resident size of the whole process.
     pub(crate) resident: u64,
-    /// The maximum of allocated bytes that was measured.
+    /// The maximum of the allocated bytes measured so far.
     pub(crate) peak: u64,
-    /// The allocated bytes when the server began to serve.
+    /// The bytes allocated when the server began to accept commands.
     pub(crate) startup: u64,
-    /// Entries, and the structures that find and expire them.
+    /// The memory of entries, and of the structures that find and expire them.
     pub(crate) dataset: u64,
     /// The memory of clients.
     pub(crate) clients: u64,
-    /// The part of it for replicas.
+    /// The part of the memory of clients that replicas use.
     pub(crate) replicas: u64,
-    /// The memory that a running snapshot holds back.
+    /// The memory of values that a running snapshot keeps from being freed.
     pub(crate) held_back: u64,
 }
 
 impl MemoryReport {
-    /// Collects the present figures.
+    /// Collects the current figures.
     pub(crate) fn of(server: &Server) -> MemoryReport {
         let figures = SystemFigures::recent(server);
         let dataset = server.keyspace.used_bytes() as u64;
@@ -54,7 +54,7 @@ impl MemoryReport {
         }
     }
 
-    /// Returns the allocated bytes outside the data.
+    /// Returns the allocated bytes that are not part of the data set.
     pub(crate) fn overhead(&self) -> u64 {
         self.allocated.saturating_sub(self.dataset)
     }
@@ -64,13 +64,13 @@ impl MemoryReport {
         self.clients.saturating_sub(self.replicas)
     }
 
-    /// Returns the allocated bytes that `maxmemory` does not limit: neither data, nor client memory, nor held back by a
-    /// snapshot.
+    /// Returns the allocated bytes to which `maxmemory` does not apply: all except the data set, the memory of clients,
+    /// and values that a snapshot keeps.
     pub(crate) fn not_counted(&self) -> u64 {
         self.allocated.saturating_sub(self.dataset + self.clients + self.held_back)
     }
 
-    /// Returns the data's percentage of the bytes allocated since startup.
+    /// Returns the data set as a percentage of the bytes allocated since startup.
     pub(crate) fn dataset_percentage(&self) -> f64 {
         (100.0 * ratio(self.dataset, self.allocated.saturating_sub(self.startup))).min(100.0)
     }
@@ -81,17 +81,17 @@ impl MemoryReport {
     }
 }
 
-/// Updates the peak with the bytes allocated at present; returns the peak.
+/// Updates the peak with the bytes allocated now; returns the peak.
 pub(crate) fn update_peak(server: &Server, allocated: u64) -> u64 {
     server.peak_memory_bytes.fetch_max(allocated, Ordering::Relaxed).max(allocated)
 }
 
-/// Returns a quotient, or 0 if the divisor is 0.
+/// Returns the quotient of `part` and `whole`, or 0 if `whole` is 0.
 pub(crate) fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// Returns the memory of the machine, if the system reports it.
+/// Returns the memory of the machine in bytes, if the system reports it.
 pub(crate) fn system_bytes() -> Option<u64> {
     static BYTES: LazyLock<Option<u64>> = LazyLock::new(|| {
         let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
@@ -102,7 +102,7 @@ pub(crate) fn system_bytes() -> Option<u64> {
     *BYTES
 }
 
-/// Formats a number of bytes for people: `1.50M`.
+/// Formats a number of bytes for human readers, such as `1.50M`.
 pub(crate) fn human(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["K", "M", "G", "T", "P"];
     if bytes < 1024 {

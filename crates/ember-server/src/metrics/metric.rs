@@ -17,16 +17,16 @@ use crate::tiers::report::Figures;
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Grows until the process ends or `CONFIG RESETSTAT` sets it to zero.
+    /// A value that grows until the process ends or `CONFIG RESETSTAT` sets it to zero.
     Counter,
-    /// Rises and falls.
+    /// A value that rises and falls.
     Gauge,
-    /// Counts the observations up to each of several bounds.
+    /// The number of observations up to each of several bounds.
     Histogram,
 }
 
 impl Kind {
-    /// Returns the word of the text format.
+    /// Returns the name of the type in the text format.
     pub(super) fn name(self) -> &'static str {
         match self {
             Kind::Counter => "counter",
@@ -36,7 +36,7 @@ impl Kind {
     }
 }
 
-/// The source of a metric's values.
+/// How the values of a metric are read.
 #[derive(Clone, Copy)]
 pub(super) enum Source {
     /// A single value.
@@ -49,9 +49,9 @@ pub(super) enum Source {
 pub(super) struct Metric {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
-    /// The names of the labels, `le` of a histogram excepted.
+    /// The names of the labels, except for `le` of a histogram.
     pub(super) labels: &'static [&'static str],
-    /// Its description, as a sentence without its full stop.
+    /// The description of the metric: a sentence without its full stop.
     pub(super) help: &'static str,
     pub(super) source: Source,
 }
@@ -77,7 +77,7 @@ pub(super) const fn labelled(
     Metric { name, kind, labels, help, source: Source::Each(write) }
 }
 
-/// One snapshot of the server's figures.
+/// One snapshot of the server's figures, from which all metrics of a request are read.
 pub(super) struct Scene<'s> {
     pub(super) server: &'s Server,
     pub(super) config: Arc<Config>,

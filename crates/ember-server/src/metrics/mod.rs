@@ -1,8 +1,8 @@
 //! Metrics of the server for Prometheus.
 //!
 //! [`FAMILIES`] describes every metric once; the text at `/metrics` and the table in `docs/metrics.md` are derived from
-//! it. Nothing is counted only for metrics: a [`Scene`] is one snapshot of the counts that workers keep anyway, taken
-//! per request. It reads the same figures in the same order as INFO, so both report the same.
+//! it. No count exists only for metrics: each request takes a [`Scene`], a snapshot of counts that the server maintains
+//! in any case. It reads the same figures in the same order as INFO, so both report the same.
 
 pub(crate) mod census;
 mod clients;
@@ -26,7 +26,7 @@ use crate::server::Server;
 /// The content type of the text of [`render`].
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// All metrics by subject, in the order of the text.
+/// All metrics, grouped by subject, in the order in which they are rendered.
 const FAMILIES: &[(&str, &[Metric])] = &[
     ("Process", process::METRICS),
     ("Workers", workers::METRICS),

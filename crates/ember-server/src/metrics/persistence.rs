@@ -1,4 +1,4 @@
-//! Metrics of persistence: the same as in the section of INFO.
+//! Metrics of persistence, with the same values as the persistence section of INFO.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,5 +1,5 @@
-//! Metrics of the process: its build, its start, and its use of the machine. Those without the prefix have the names
-//! that Prometheus's own client libraries give them.
+//! Metrics of the process: its build, its start time, and its use of the machine. Metrics without the prefix `ember_`
+//! have the names that Prometheus's client libraries use.
 
 use std::fs;
 

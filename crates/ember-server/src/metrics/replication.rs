@@ -124,13 +124,13 @@ pub(super) const METRICS: &[Metric] = &[
     ),
 ];
 
-/// Returns `value` of the link of a replica; 0 for a primary.
+/// Returns `value` of the link to the primary; 0 if this server is a primary.
 fn link_values(scene: &Scene<'_>, value: impl FnOnce(&LinkReport) -> f64) -> f64 {
     Link::report(scene.server).as_ref().map_or(0.0, value)
 }
 
-/// Adds a sample for each replica. Of several with one name, such as two connections of a replica for a while, the
-/// largest counts.
+/// Adds a sample for each replica. If several connections have the same replica name, as during a reconnect, the
+/// largest value is used.
 fn each(scene: &Scene<'_>, samples: &mut Samples<'_>, value: impl Fn(&ReplicaView) -> f64) {
     let mut largest: BTreeMap<String, f64> = BTreeMap::new();
     for view in Primary::of(scene.server).replicas() {

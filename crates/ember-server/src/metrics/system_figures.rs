@@ -1,5 +1,5 @@
 //! Figures of the process from the allocator and the system, and sums that are slow to compute. Reading them takes some
-//! tens of microseconds, more than everything else in INFO, so they are cached as long as in Redis.
+//! tens of microseconds, more than all the rest of INFO, so they are cached for as long as in Redis (100 ms).
 
 use std::time::{Duration, Instant};
 
@@ -12,21 +12,21 @@ use crate::system::processor_time::ProcessorTime;
 /// How long the figures are cached.
 const KEPT: Duration = Duration::from_millis(100);
 
-/// The figures at one moment.
+/// The figures read at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SystemFigures {
     requested_at: Instant,
     pub(crate) allocator: Allocator,
-    /// The resident size of the whole process in bytes, if the system reports it.
+    /// The resident size of the process in bytes, if the system reports it.
     pub(crate) resident: Option<u64>,
-    /// The processor time of the whole process.
+    /// The processor time of the process.
     pub(crate) processor: ProcessorTime,
     /// The processor time of the process's first thread.
     pub(crate) processor_of_main_thread: ProcessorTime,
-    /// Bytes that the server itself counted at that moment ([`counted_bytes`]).
+    /// The number of bytes that the server itself counted at the same moment ([`counted_bytes`]).
     pub(crate) counted_bytes: u64,
-    /// The time in all commands, in ns: summing hundreds of counters of each worker takes as long as reading the
-    /// system's figures.
+    /// The time spent in all commands, in ns. It is cached because summing hundreds of counters of each worker takes as
+    /// long as reading the system's figures.
     pub(crate) command_nanoseconds: u64,
 }
 
@@ -44,7 +44,7 @@ impl SystemFigures {
         }
     }
 
-    /// Reads the figures now; they are cached for the next 100 ms.
+    /// Reads the figures now, and caches them for 100 ms.
     pub(crate) fn renewed(server: &Server) -> SystemFigures {
         *server.services.get::<LastFigures>().0.lock().insert(SystemFigures::ask(server))
     }
@@ -61,8 +61,8 @@ impl SystemFigures {
         }
     }
 
-    /// Returns the bytes allocated at present: the allocator's figure, plus the growth since then of what the server
-    /// itself counts. A value that was just written is included immediately.
+    /// Returns the bytes allocated now: the allocator's cached figure, plus the growth of the server's own count since.
+    /// So a value that was just written is included immediately.
     pub(crate) fn allocated_now(&self, server: &Server) -> u64 {
         (self.allocator.allocated + counted_bytes(server)).saturating_sub(self.counted_bytes)
     }
@@ -75,7 +75,8 @@ fn command_nanoseconds(server: &Server) -> u64 {
         .sum()
 }
 
-/// Returns the bytes that the server counts: the data, memory of clients, and entries held back by a running snapshot.
+/// Returns the number of bytes that the server itself counts: the data set, the memory of clients, and entries that a
+/// running snapshot keeps.
 fn counted_bytes(server: &Server) -> u64 {
     let keyspace = &server.keyspace;
     keyspace.used_bytes() as u64

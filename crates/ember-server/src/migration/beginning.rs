@@ -1,4 +1,4 @@
-//! The beginning of a migration, on the worker of its client.
+//! The first step of MIGRATE, on the worker of the client.
 
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -19,10 +19,10 @@ use crate::executor::session::{Execution, Outcome, SessionResult};
 use crate::executor::{Executor, Section};
 use crate::system::abort_on_panic::AbortOnPanic;
 
-/// Interval at which a worker serves its other connections while its script waits for a target.
+/// Interval at which a worker serves its other connections while a script on it waits for the target of a MIGRATE.
 const ATTENDANCE_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Runs MIGRATE.
+/// Runs MIGRATE: begins the transfer, or inside a transaction or script completes it.
 pub(crate) fn migrate(execution: &mut Execution<'_>) -> SessionResult {
     let Execution { executor, client, command, args, reply } = execution;
     let order = Order::parse(*args)?;
@@ -63,7 +63,7 @@ pub(crate) fn migrate(execution: &mut Execution<'_>) -> SessionResult {
     Ok(Outcome::Wait(executor.park(command, client, reply)))
 }
 
-/// Watches a key. The caller holds no lock.
+/// Watches a key as WATCH does. The caller holds no lock.
 fn watch(executor: &mut Executor, database: usize, key: &[u8]) -> Watched {
     let mut call = OwnedBatch::new();
     call.push(&[b"WATCH", key]);
@@ -72,7 +72,7 @@ fn watch(executor: &mut Executor, database: usize, key: &[u8]) -> Watched {
     watched
 }
 
-/// Returns the existing keys of a call.
+/// Returns the keys of a call that exist.
 fn keys_that_are_there(executor: &mut Executor, database: usize, args: Args<'_>) -> Vec<Box<[u8]>> {
     let keyspace = &executor.server.keyspace;
     let mut guards = Guards::None;
@@ -88,7 +88,8 @@ fn keys_that_are_there(executor: &mut Executor, database: usize, args: Args<'_>)
     there.into_iter().map(|arg| args.at(arg).into()).collect()
 }
 
-/// Transfers inside a transaction or a script. When a script has waited for long, other clients receive BUSY.
+/// Transfers the keys on behalf of a transaction or a script, while the worker waits. When a script has waited for
+/// long, other clients receive BUSY.
 fn transfer_in_place(executor: &mut Executor, migration: &Migration) -> Transferred {
     let server = executor.server;
     let transfer = || Migrations::of(server).transfer_here(server, migration);
@@ -99,7 +100,7 @@ fn transfer_in_place(executor: &mut Executor, migration: &Migration) -> Transfer
         let (sender, receiver) = channel();
         let spawned = thread::Builder::new().name("migration".to_owned()).spawn_scoped(scope, move || {
             let _guard = AbortOnPanic;
-            // The loop below waits for it.
+            // The receiver exists until this result arrives.
             let _ = sender.send(transfer());
         });
         if spawned.is_err() {

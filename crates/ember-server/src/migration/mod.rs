@@ -1,4 +1,4 @@
-//! MIGRATE: keys are sent to another server, and removed here once the target has them.
+//! MIGRATE sends keys to another server, and removes them here once the target has accepted them.
 //!
 //! ```text
 //! worker   MIGRATE ─ holds the existing keys, with exclusive access ─ parks the connection
@@ -6,13 +6,13 @@
 //! worker   removes the keys that were accepted ─ releases all held keys ─ replies        (`settling.rs`)
 //! ```
 //!
-//! Clients can read a held key, but calls that name it and may change it wait, as they wait for everything in Redis: so
-//! the removed value is the one that was sent. Commands that change keys without naming them (FLUSHALL, SWAPDB, a
-//! script that does not declare its keys) do not wait. A watch of each key, as of WATCH, detects them: then the key
-//! stays, and the reply says so.
+//! Clients can read a held key, but commands that name the key and may change it wait until the migration ends (in
+//! Redis, all commands wait). So the removed value is the value that was sent. Commands that change keys without naming
+//! them (FLUSHALL, SWAPDB, a script that does not declare its keys) do not wait. A watch of each key, as set by WATCH,
+//! detects their changes: a changed key is not removed, and the reply is an error.
 //!
-//! A call in a transaction or a script cannot park its connection. There the worker waits for the transfer with
-//! exclusive access: all clients wait, as in Redis.
+//! A MIGRATE in a transaction or a script cannot park its connection. In that case, the worker waits for the transfer
+//! with exclusive access, so all clients wait, as in Redis.
 
 mod beginning;
 mod order;

@@ -6,27 +6,27 @@ use ember_protocol::Args;
 use emberkv_core::commands::arguments::{integer, is_word};
 use emberkv_core::error::CommandError;
 
-/// Index of the first option.
+/// Argument index of the first option.
 const FIRST_OPTION: usize = 6;
 
-/// Index of the single key, which may be empty.
+/// Argument index of the single key, which may be empty.
 const KEY: usize = 3;
 
-/// The timeout of each step if the call gives no valid one.
+/// The timeout of each step, in ms, if the call contains no valid timeout.
 const DEFAULT_TIMEOUT_MS: u64 = 1000;
 
-/// The longest timeout: a year.
+/// The maximum timeout of each step: a year.
 const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The credentials for the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Credentials {
-    /// The user, if one was named.
+    /// The user name, if the call contains one.
     pub(super) user: Option<Vec<u8>>,
     pub(super) password: Vec<u8>,
 }
 
-/// The target and the credentials.
+/// The target server and the credentials for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Destination {
     pub(super) host: Vec<u8>,
@@ -34,29 +34,29 @@ pub(super) struct Destination {
     pub(super) credentials: Option<Credentials>,
 }
 
-/// A call of MIGRATE.
+/// The parsed arguments of a MIGRATE call.
 #[derive(Debug)]
 pub(super) struct Order {
     pub(super) destination: Destination,
-    /// The database number on the target.
+    /// The number of the database on the target.
     pub(super) target_database: i64,
     /// The timeout of each step: connecting, sending a chunk, receiving a reply.
     pub(super) timeout: Duration,
-    /// Whether the keys stay here.
+    /// Whether the keys are kept on this server (COPY).
     pub(super) copies: bool,
-    /// Whether existing keys on the target are replaced.
+    /// Whether existing keys on the target are replaced (REPLACE).
     pub(super) replaces: bool,
 }
 
-/// The options of a call, as far as they can be parsed.
+/// The parsed options of a call.
 struct Options<'a> {
     args: Args<'a>,
     copies: bool,
     replaces: bool,
-    /// The indexes of the user and the password.
+    /// The argument indexes of the user name and the password.
     user: Option<usize>,
     password: Option<usize>,
-    /// The index of KEYS.
+    /// The argument index of KEYS.
     keys: Option<usize>,
 }
 
@@ -99,10 +99,10 @@ impl<'a> Options<'a> {
 }
 
 impl Order {
-    /// Parses a call.
+    /// Parses the arguments of a call.
     ///
     /// # Errors
-    /// The mistake.
+    /// Returns the error for the client.
     pub(super) fn parse(args: Args<'_>) -> Result<Order, CommandError> {
         let options = Options::parse(args)?;
         let timeout_ms = u64::try_from(integer(args, 5)?).ok().filter(|&ms| ms > 0);
@@ -121,8 +121,8 @@ impl Order {
     }
 }
 
-/// Iterates over the options of a call, as far as they can be parsed: each index, and the number of secret arguments
-/// after it. Ends at KEYS.
+/// Iterates over the options of a call, valid or not: the argument index of each option, and the number of secret
+/// arguments that follow it. An unknown word counts as an option without secret arguments. Ends at KEYS.
 fn options(args: Args<'_>) -> impl Iterator<Item = (usize, usize)> {
     let mut at = FIRST_OPTION;
     std::iter::from_fn(move || {
@@ -140,12 +140,13 @@ fn options(args: Args<'_>) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Whether argument `index` of a call is a user or a password, even if the call is invalid.
+/// Whether argument `index` of a call is a user name or a password, even if the call is invalid.
 pub(crate) fn has_secret_at(args: Args<'_>, index: usize) -> bool {
     options(args).any(|(option, secrets)| (option + 1..=option + secrets).contains(&index))
 }
 
-/// Returns the indexes of the keys of a call; none if it has both a single key and KEYS, which is an error.
+/// Returns the argument indexes of the keys of a call; none if the call contains both a single key and KEYS, which is
+/// an error.
 pub(crate) fn key_positions(args: Args<'_>) -> Vec<usize> {
     let first_secret = options(args).last().map_or(FIRST_OPTION, |(option, secrets)| option + 1 + secrets);
     if first_secret >= args.len() {

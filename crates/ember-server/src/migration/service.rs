@@ -1,4 +1,4 @@
-//! Connections to other servers, kept for later calls.
+//! Unused connections to other servers, kept for later MIGRATE calls.
 
 use std::time::{Duration, Instant};
 
@@ -16,19 +16,19 @@ const KEPT_TIME: Duration = Duration::from_secs(10);
 /// The maximum number of kept connections.
 const KEPT_MAX: usize = 64;
 
-/// Unused connections to targets.
+/// Unused connections to target servers.
 #[derive(Default)]
 pub(super) struct KeptTargets(Mutex<Vec<Target>>);
 
 impl KeptTargets {
-    /// Takes a kept connection to that destination, with those credentials, if there is one.
+    /// Takes an unused connection to the same target with the same credentials, if there is one.
     pub(super) fn take(&self, destination: &Destination) -> Option<Target> {
         let mut kept = self.0.lock();
         let at = kept.iter().rposition(|target| target.destination == *destination)?;
         Some(kept.swap_remove(at))
     }
 
-    /// Keeps a connection; closes the least recently used one if there are too many.
+    /// Keeps a connection for later calls; closes the least recently used connection if there are too many.
     pub(super) fn keep(&self, mut target: Target) {
         target.used_at = Instant::now();
         let mut kept = self.0.lock();
@@ -45,7 +45,7 @@ impl KeptTargets {
     }
 }
 
-/// State shared by calls of MIGRATE.
+/// The state that all MIGRATE calls share.
 #[derive(Default)]
 pub(crate) struct Migrations {
     kept: KeptTargets,
@@ -57,17 +57,17 @@ impl Migrations {
         server.services.get()
     }
 
-    /// Closes connections that were unused for too long.
+    /// Closes connections that have been unused for too long.
     pub(crate) fn close_unused(&self) {
         self.kept.close_unused();
     }
 
-    /// Returns the number of kept connections.
+    /// Returns the number of unused connections.
     pub(crate) fn kept_connections(&self) -> usize {
         self.kept.0.lock().len()
     }
 
-    /// Runs a transfer on the calling thread.
+    /// Transfers the keys of a migration on the calling thread.
     pub(super) fn transfer_here(&self, server: &Server, migration: &Migration) -> Transferred {
         let Migration { database, keys, order, .. } = migration;
         transfer(server, *database, keys, order, &self.kept)

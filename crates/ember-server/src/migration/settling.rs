@@ -1,4 +1,5 @@
-//! The end of a migration, on its worker: keys that the target has are removed here, and the client receives the reply.
+//! The last step of MIGRATE, on the worker of the client: keys that the target has accepted are removed here, and the
+//! client receives the reply.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,11 +20,11 @@ use crate::executor::jobs::{Finished, Job, Settled};
 use crate::server::Server;
 use crate::server::conditions::{Condition, READ_ONLY_ERROR};
 
-/// The error for a client whose key has changed although it was held.
+/// The error reply if a key has changed although it was held.
 const CHANGED: &str = "ERR A key was changed while the target instance was given it: it stays here, and the target \
                        instance has the value from before";
 
-/// A call of MIGRATE whose keys exist.
+/// A MIGRATE call of which at least one key exists.
 pub(super) struct Migration {
     pub(super) client: Arc<ClientView>,
     pub(super) protocol: Protocol,
@@ -32,7 +33,7 @@ pub(super) struct Migration {
     pub(super) begun: Instant,
     pub(super) database: usize,
     pub(super) keys: Vec<Box<[u8]>>,
-    /// A watch of each key, unless exclusive access prevents changes.
+    /// A watch of each key; empty if the worker has exclusive access throughout, which prevents changes.
     pub(super) watches: Vec<Watched>,
     pub(super) order: Order,
     /// The result of the transfer.
@@ -40,18 +41,18 @@ pub(super) struct Migration {
 }
 
 impl Migration {
-    /// Removes the keys that the target has, unless they are copied, and returns the result; `Ok` is whether there was
-    /// a key.
+    /// Removes the keys that the target has accepted, unless they are to be kept here. Returns whether any key existed
+    /// and was sent.
     ///
     /// # Errors
-    /// The error for the client.
+    /// Returns the error for the client.
     pub(super) fn conclude(
         &self,
         executor: &mut Executor,
         transferred: &Transferred,
     ) -> Result<bool, CommandError> {
         if !self.order.copies && executor.server.conditions.get().contains(Condition::REPLICA) {
-            // The server has become a replica meanwhile: only its primary removes keys.
+            // The server has become a replica since the call began: only its primary removes keys.
             return Err(READ_ONLY_ERROR.into());
         }
         let keyspace = &executor.server.keyspace;
@@ -65,7 +66,7 @@ impl Migration {
             self.remove(executor, &mut guards, &unchanged);
         }
         guards.unpin(keyspace, &mut executor.turn);
-        // A key that has expired here, too, has not changed.
+        // A watch also breaks when a key expires, which is not an error.
         let now_ms = executor.turn.now_ms;
         let has_expired = |sent: &&Sent| sent.expire_at_ms.is_some_and(|at_ms| at_ms <= now_ms);
         match &transferred.failure {
@@ -75,18 +76,18 @@ impl Migration {
         }
     }
 
-    /// Whether a watched key has changed. Its lock is held.
+    /// Whether a key has changed since the call began. Its shard is locked.
     fn is_watch_broken(&self, sent: &Sent) -> bool {
         self.watches.get(sent.number).is_some_and(|watched| watched.watch.is_broken())
     }
 
-    /// Removes keys, whose locks are pinned.
+    /// Removes keys, whose shards are locked.
     fn remove(&self, executor: &mut Executor, guards: &mut Guards<'static>, keys: &[&Sent]) {
         let mut words: Vec<&[u8]> = vec![b"DEL"];
         words.extend(keys.iter().map(|sent| &*self.keys[sent.number]));
         let mut call = OwnedBatch::new();
         call.push(&words);
-        // UNLINK, so that no client waits until a large value is freed.
+        // UNLINK frees large values in the background, so that other clients need not wait.
         let unlink = executor.server.registry.find_full(b"unlink").expect("there is such a command");
         let Handler::Data(data) = unlink.handler else { unreachable!("it is a command on keys") };
         let (keyspace, turn, database) = (&executor.server.keyspace, &mut executor.turn, self.database);

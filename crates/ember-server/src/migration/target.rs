@@ -1,6 +1,6 @@
-//! A connection to the target server: requests out, status replies in, each step with a timeout.
+//! A connection to the target server: requests are sent and status replies received, each step with a timeout.
 //!
-//! Nothing from the target is trusted: the length of a line is limited, and only `+OK` counts as an acknowledgement.
+//! Replies of the target are not trusted: the length of a line is limited, and only `+OK` counts as an acknowledgement.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -11,22 +11,22 @@ use ember_protocol::push_word;
 
 use super::order::{Credentials, Destination};
 
-/// The longest line from the target.
+/// The maximum length in bytes of a reply line of the target.
 const LINE_BYTES_MAX: usize = 4096;
 
-/// Bytes sent in one step.
+/// The maximum number of bytes sent in one step.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// The cause of a failed transfer.
+/// Why a transfer failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
     /// No connection could be established.
     Connecting,
-    /// The connection broke or timed out while sending.
+    /// The connection broke or timed out during sending.
     Writing { is_timeout: bool },
-    /// The connection broke or timed out while waiting for a reply, or the reply is invalid.
+    /// The connection broke or timed out before a reply arrived, or the reply is invalid.
     Reading { is_timeout: bool },
-    /// The value of a key cannot be read, for this reason.
+    /// The cold value of a key cannot be read from the disk, for this reason.
     Unreadable(String),
     /// The target replied with this error.
     Refused(Vec<u8>),
@@ -46,29 +46,29 @@ impl Failure {
         }
     }
 
-    /// Whether a new connection may succeed.
+    /// Whether retrying over a new connection may succeed.
     pub(super) fn is_broken_connection(&self) -> bool {
         matches!(self, Failure::Writing { is_timeout: false } | Failure::Reading { is_timeout: false })
     }
 }
 
-/// A connection to a destination.
+/// A connection to a target server.
 pub(super) struct Target {
     pub(super) destination: Destination,
     stream: TcpStream,
-    /// The selected database on the target.
+    /// The database that is selected on the target, if known.
     database: Option<i64>,
-    /// Received bytes that are not a complete line yet.
+    /// Received bytes of a line that is not complete yet.
     received: Vec<u8>,
-    /// When it was last used.
+    /// When the connection was last used.
     pub(super) used_at: Instant,
 }
 
 impl Target {
-    /// Connects.
+    /// Connects to the target.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Returns errors of the connection.
     pub(super) fn connect(destination: &Destination, timeout: Duration) -> Result<Target, Failure> {
         Ok(Target {
             destination: destination.clone(),
@@ -79,10 +79,11 @@ impl Target {
         })
     }
 
-    /// Authenticates if the destination has credentials: for each transfer, since passwords change.
+    /// Authenticates if the destination includes credentials. This is repeated for each transfer, because passwords can
+    /// change.
     ///
     /// # Errors
-    /// Those of the connection and of the target.
+    /// Returns errors of the connection and error replies of the target.
     pub(super) fn log_in(&mut self, timeout: Duration) -> Result<(), Failure> {
         let Some(Credentials { user, password }) = self.destination.credentials.clone() else {
             return Ok(());
@@ -96,7 +97,7 @@ impl Target {
     /// Selects a database on the target, unless it is selected already.
     ///
     /// # Errors
-    /// Those of the connection and of the target.
+    /// Returns errors of the connection and error replies of the target.
     pub(super) fn select(&mut self, database: i64, timeout: Duration) -> Result<(), Failure> {
         if self.database != Some(database) {
             self.ask(&[b"SELECT", database.to_string().as_bytes()], timeout)?;
@@ -112,10 +113,10 @@ impl Target {
         self.acknowledgement(timeout)
     }
 
-    /// Sends bytes, with this timeout for each [`CHUNK_BYTES`].
+    /// Sends bytes; `timeout` applies to each [`CHUNK_BYTES`].
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Returns errors of the connection.
     pub(super) fn send(&mut self, bytes: &[u8], timeout: Duration) -> Result<(), Failure> {
         for mut chunk in bytes.chunks(CHUNK_BYTES) {
             let deadline = Instant::now() + timeout;
@@ -136,7 +137,8 @@ impl Target {
     /// Waits for the reply to a request.
     ///
     /// # Errors
-    /// Those of the target and of the connection; a reply other than `+OK` or an error is one, too.
+    /// Returns errors of the connection and error replies of the target; a reply that is neither `+OK` nor an error
+    /// also counts as an error.
     pub(super) fn acknowledgement(&mut self, timeout: Duration) -> Result<(), Failure> {
         let line = self.line(timeout)?;
         match line.as_slice() {
@@ -146,7 +148,7 @@ impl Target {
         }
     }
 
-    /// Returns the next line, without its end.
+    /// Returns the next reply line, without its line end.
     fn line(&mut self, timeout: Duration) -> Result<Vec<u8>, Failure> {
         let deadline = Instant::now() + timeout;
         loop {
@@ -172,24 +174,24 @@ impl Target {
         }
     }
 
-    /// Whether no unexpected bytes were received: the connection can be used again.
+    /// Whether no unexpected bytes were received, so that the connection can be used again.
     pub(super) fn is_in_step(&self) -> bool {
         self.received.is_empty()
     }
 }
 
-/// Whether the step continues after this error until its deadline.
+/// Whether a step continues until its deadline after an error of this kind.
 fn is_transient(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-/// Returns the time until the deadline, unless it has passed.
+/// Returns the time until the deadline; `None` if it has passed.
 fn time_until(deadline: Instant) -> Option<Duration> {
     Some(deadline.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero())
 }
 
-/// Connects to the first address of the host that accepts. As in Redis, a refused connection is reported as an error of
-/// writing.
+/// Connects to the first address of the host that accepts the connection. As in Redis, a refused connection is reported
+/// as an error of writing.
 fn open(destination: &Destination, timeout: Duration) -> Result<TcpStream, Failure> {
     let host = std::str::from_utf8(&destination.host).map_err(|_| Failure::Connecting)?;
     let port = std::str::from_utf8(&destination.port).ok().and_then(|port| port.parse().ok()).unwrap_or(0);
@@ -200,7 +202,7 @@ fn open(destination: &Destination, timeout: Duration) -> Result<TcpStream, Failu
         let Some(left) = time_until(deadline) else { return Err(Failure::Connecting) };
         match TcpStream::connect_timeout(&address, left) {
             Ok(stream) => {
-                // An error is harmless: only small requests would be delayed.
+                // An error is harmless: it only means that small requests may be delayed.
                 let _ = stream.set_nodelay(true);
                 return Ok(stream);
             }
@@ -227,9 +229,9 @@ mod tests {
         let peer = thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             let _ = stream.read(&mut [0; 1024]);
-            // The target may have closed before everything is sent.
+            // The target may have closed the connection before all bytes are sent.
             let _ = stream.write_all(answer);
-            // Waits until the other side closes.
+            // Reading blocks until the other side closes the connection.
             let _ = stream.read(&mut [0; 1024]);
         });
         let destination = Destination { host: b"127.0.0.1".to_vec(), port, credentials: None };

@@ -1,4 +1,4 @@
-//! The transfer itself, on any thread: keys out, acknowledgements in.
+//! The transfer of keys, on any thread: sends the keys, and receives the acknowledgements.
 
 use ember_protocol::push_word;
 use emberkv_core::keyspace::external::Record;
@@ -11,15 +11,15 @@ use crate::server::Server;
 use crate::system::clock::unix_ms;
 use crate::tiers::Tiers;
 
-/// Bytes of requests that are collected before they are sent.
+/// Number of bytes of requests that are collected before they are sent.
 const GATHERED_BYTES: usize = 64 * 1024;
 
-/// A sent key.
+/// A key that was sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
-    /// Its index among the keys.
+    /// The index of the key among the keys of the call.
     pub(super) number: usize,
-    /// When it expires, if it has an expiry.
+    /// When the key expires, Unix time in ms; `None` without an expiry.
     pub(super) expire_at_ms: Option<i64>,
 }
 
@@ -28,16 +28,16 @@ pub(super) struct Sent {
 pub(super) struct Transferred {
     /// Whether any key existed and was sent.
     pub(super) has_sent: bool,
-    /// The keys that the target has.
+    /// The keys that the target has accepted.
     pub(super) taken: Vec<Sent>,
     /// The first error.
     pub(super) failure: Option<Failure>,
 }
 
-/// Sends keys of database `database` to the target, each in its state when its turn comes.
+/// Sends keys of database `database` to the target, each in the state that it has when it is sent.
 ///
-/// A connection kept from another transfer may be closed by now: if it breaks before the first reply, everything is
-/// sent again over a new one.
+/// The target may have closed a connection that was kept from an earlier transfer: if such a connection breaks before
+/// the first acknowledgement, all keys are sent again over a new connection.
 pub(super) fn transfer(
     server: &Server,
     database: usize,
@@ -73,7 +73,7 @@ fn transfer_over(
         for key in sent {
             match target.acknowledgement(order.timeout) {
                 Ok(()) => transferred.taken.push(key),
-                // The target may accept the other keys.
+                // After rejecting one key, the target may accept the other keys.
                 Err(refused @ Failure::Refused(_)) => _ = transferred.failure.get_or_insert(refused),
                 Err(broken) => return Err(broken),
             }
@@ -89,7 +89,7 @@ fn transfer_over(
     transferred
 }
 
-/// Sends the existing keys. At most one large value is in memory at a time.
+/// Sends the keys that exist, and returns them. At most one large value is in memory at a time.
 fn send_all(
     target: &mut Target,
     server: &Server,
@@ -126,10 +126,10 @@ fn send_all(
     Ok(sent)
 }
 
-/// The expiry of a key, if it has one, and its value.
+/// The expiry of a key (Unix time in ms), if it has one, and its serialized value.
 type Dumped = (Option<i64>, Vec<u8>);
 
-/// Returns the payload of a key for the target; `None` if the key does not exist.
+/// Returns the expiry and the serialized value of a key; `None` if the key does not exist.
 fn dump(server: &Server, database: usize, key: &[u8], now_ms: i64) -> Result<Option<Dumped>, Failure> {
     let keyspace = &server.keyspace;
     let hash = keyspace.hash(key);
@@ -142,7 +142,7 @@ fn dump(server: &Server, database: usize, key: &[u8], now_ms: i64) -> Result<Opt
     let expire_at_ms = entry.expire_at_ms();
     let version = server.config.snapshot().rdb_target().payload_version();
     let Some(external) = entry.external() else { return Ok(Some((expire_at_ms, rdb::dump(entry, version)))) };
-    // The record is kept as long as it is referenced, and this thread may wait for the disk.
+    // The record of a cold value is kept as long as it is referenced, and this thread may wait for the disk.
     let (record, name) = (Record::new(external.location), data.database_name(database));
     drop(data);
     let records = &Tiers::of(server).records;

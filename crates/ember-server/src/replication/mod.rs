@@ -1,4 +1,4 @@
-//! Replication: this server's data on other servers, and another server's data here.
+//! Replication: sending this server's data to replicas, and following another server's data.
 
 pub(crate) mod failover;
 pub(crate) mod link;

@@ -1,4 +1,4 @@
-//! BGSAVE: the file is written on its own thread.
+//! BGSAVE: a separate thread writes the RDB file.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -20,27 +20,27 @@ use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::affinity;
 use crate::system::clock::unix_ms;
 
-/// Pause after a failure before the next automatic attempt.
+/// Pause in ms after a failed save before the next automatic attempt.
 const RETRY_AFTER_MS: i64 = 5000;
 
-/// How long a shutdown waits until the thread has noticed that its save is abandoned: a piece takes less, unless the
-/// disk hangs.
+/// How long a shutdown waits until the thread has noticed that its save is aborted: writing one piece takes less time,
+/// unless the disk hangs.
 pub(crate) const GIVE_UP_WAIT: Duration = Duration::from_secs(2);
 
-/// The state of background saves.
+/// The state of BGSAVE.
 #[derive(Default)]
 pub(crate) struct Background {
-    /// When the running save began, Unix time in ms; 0 if there is none.
+    /// When the running save began, Unix time in ms; 0 if no save is running.
     since_ms: AtomicI64,
     /// The duration of the last save in s, plus 1; 0 if there was none.
     last_s: AtomicI64,
     /// Whether the last save failed.
     has_failed: AtomicBool,
-    /// When the last save began.
+    /// When the last save began, Unix time in ms.
     tried_ms: AtomicI64,
     /// Whether a save begins as soon as another snapshot has ended.
     is_scheduled: AtomicBool,
-    /// Whether the thread runs; `ended` notifies threads that wait for its end.
+    /// Whether the thread is running; `ended` notifies threads that wait until it is not.
     is_running: Mutex<bool>,
     ended: Condvar,
 }
@@ -70,12 +70,12 @@ impl Background {
         self.has_failed.load(Ordering::Relaxed)
     }
 
-    /// Schedules a save for the end of the other snapshot.
+    /// Schedules a save for when the running snapshot has ended.
     pub(crate) fn schedule(&self) {
         self.is_scheduled.store(true, Ordering::Relaxed);
     }
 
-    /// Records that the file has been written.
+    /// Records that the file has been written: writes are no longer refused.
     pub(super) fn record_success(&self, server: &Server) {
         self.has_failed.store(false, Ordering::Relaxed);
         self.refuse_writes(server, &server.config.snapshot());
@@ -86,19 +86,20 @@ impl Background {
         self.refuse_writes(server, &server.config.snapshot());
     }
 
-    /// Notifies waiting threads that the thread has ended.
+    /// Notifies waiting threads that the thread of the save has ended.
     fn notify_end(&self) {
         *self.is_running.lock() = false;
         self.ended.notify_all();
     }
 
-    /// Refuses writes after a failure if so configured, and accepts them otherwise.
+    /// Refuses writes if the last save failed and `stop-writes-on-bgsave-error` and save rules are set; accepts them
+    /// otherwise.
     pub(crate) fn refuse_writes(&self, server: &Server, config: &Config) {
         let refuses = config.stop_writes_on_bgsave_error && !config.save.is_empty() && self.has_failed();
         server.conditions.set(Condition::SNAPSHOT_FAILED, refuses);
     }
 
-    /// Whether a save is due by the rules, or is scheduled.
+    /// Whether a save is due by the save rules, or is scheduled.
     pub(crate) fn is_due(&self, server: &Server, config: &Config) -> bool {
         if SnapshotState::of(server).claims.purpose().is_some() {
             return false;
@@ -122,8 +123,8 @@ impl Background {
         due.is_some()
     }
 
-    /// Aborts the running save because the server ends, and waits for that, for at most `longest`: its file does not
-    /// appear, or has appeared before.
+    /// Aborts the running save because the server is shutting down, and waits at most `longest` until its thread has
+    /// ended. When this returns, the file of that save either has its final name already, or never gets it.
     pub(crate) fn give_up(&self, server: &Server, longest: Option<Duration>) {
         SnapshotState::of(server).is_given_up.store(true, Ordering::Relaxed);
         let until = longest.map(|longest| Instant::now() + longest);
@@ -141,7 +142,7 @@ impl Background {
 /// Begins a background save. The worker is inside the gate and holds no lock.
 ///
 /// # Errors
-/// If another snapshot is running, or the system provides no thread.
+/// Returns an error if another snapshot is running, or the system provides no thread.
 pub(crate) fn begin_bgsave(executor: &mut Executor) -> Result<(), Unbegun> {
     let server = executor.server;
     let claim = Claim::take(server, Purpose::Save).map_err(Unbegun::Taken)?;
@@ -186,7 +187,8 @@ fn run(server: &Server, point: PointInTime, place: Option<Place>, claim: Claim, 
         published.map(|()| written)
     });
     let is_abandoned = claims.is_abandoned();
-    // Before the outcome is visible: a client that sees the end may begin the next save.
+    // The claim is released before the outcome is visible, because a client that sees the outcome may begin the next
+    // save.
     drop(claim);
     let (state, seconds) = (SnapshotState::of(server), begun.elapsed().as_secs_f64());
     let background = &state.background;

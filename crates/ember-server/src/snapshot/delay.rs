@@ -1,16 +1,16 @@
-//! Artificial delays while files are written and read (`rdb-key-save-delay`, `key-load-delay`), for tests of clients.
+//! Artificial delays while files are written and read (`rdb-key-save-delay`, `key-load-delay`), for testing clients.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The longest time between two checks whether to continue.
+/// The longest sleep between two checks whether the delay is still configured.
 const STEP: Duration = Duration::from_millis(10);
 
-/// The longest delay per key in microseconds: a snapshot cannot be killed like a child process of Redis.
+/// The maximum delay per key in µs: unlike a child process of Redis, a snapshot cannot be killed.
 const KEY_MAX_US: u64 = 10_000_000;
 
-/// Returns the delay for `keys` keys: `delay` is in microseconds per key, or if negative, the number of keys per
-/// microsecond.
+/// Returns the delay for `keys` keys. `delay` is in µs per key; if it is negative, its absolute value is the number of
+/// keys per µs.
 fn time_of(keys: u64, delay: i32) -> Duration {
     let number = u64::from(delay.unsigned_abs());
     let microseconds = match delay {
@@ -21,7 +21,8 @@ fn time_of(keys: u64, delay: i32) -> Duration {
     Duration::from_micros(microseconds)
 }
 
-/// Waits for the delay of `keys` keys. `delay` is called repeatedly; `None` ends the wait.
+/// Sleeps for the delay of `keys` keys. `delay` is called repeatedly and returns the configured delay; `None` ends the
+/// sleep.
 pub(crate) fn wait(keys: u64, delay: impl Fn() -> Option<i32>) {
     let begun = Instant::now();
     while let Some(left) = delay().and_then(|delay| time_of(keys, delay).checked_sub(begun.elapsed()))

@@ -1,12 +1,12 @@
-//! The RDB file after all keys are removed: it must not restore them.
+//! The RDB file after a command has removed all keys: a restart must not restore them.
 
 use crate::executor::Executor;
 use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
 
-/// Abandons a BGSAVE and saves after a command has removed all keys. If there are save rules, the file is written
-/// before the reply, as in Redis. Other clients wait meanwhile: for the data written since the keys were removed, and
-/// for the disk. The worker is inside the gate and holds no lock.
+/// Aborts a running BGSAVE and saves the data set after a command has removed all keys. If there are save rules, the
+/// file is written before the reply, as in Redis. Other clients wait until then: for the data that were written since
+/// the keys were removed, and for the disk. The worker is inside the gate and holds no lock.
 ///
 /// A replica writes its file in the background: the file's position in the primary's stream is known only after the
 /// command, and a replica that starts from the previous file resumes at the position of that file.
@@ -26,7 +26,7 @@ pub(crate) fn save_emptied(executor: &mut Executor) {
         saving::save(server, &executor.config, &executor.turn)
     });
     if let Err(error) = saved {
-        // If that fails, too, writes are refused as after any failed BGSAVE.
+        // If this scheduled save fails, too, writes are refused as after any failed BGSAVE.
         state.background.schedule();
         tracing::error!(
             "all keys were removed, but the file that contains them cannot be rewritten yet: {error}"

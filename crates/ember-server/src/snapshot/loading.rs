@@ -1,4 +1,4 @@
-//! Loading the data set at startup, while workers already run and reply LOADING, and again on request.
+//! Loading the data set at startup, while workers already run and reply LOADING, and on request.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -26,14 +26,15 @@ use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
 use crate::tiers::Tiers;
 
-/// Threads that insert keys in addition to the one that reads: more would wait for it.
+/// The maximum number of threads that insert keys, in addition to the thread that reads: further threads would only
+/// wait for the reading thread.
 const LOADERS_MAX: usize = 8;
 
-/// The smallest size of a key in a file. It bounds the number of keys for which tables are preallocated: the number
-/// given in the file may be wrong.
+/// The minimum size of a key in a file, in bytes. It bounds the number of keys for which tables are preallocated,
+/// because the number that the file announces may be wrong.
 const KEY_BYTES_MIN: u64 = 8;
 
-/// Keys without elements that are named in the log: more would add nothing.
+/// The maximum number of keys without elements that the log names.
 const SKIPPED_NAMED_MAX: u64 = 10;
 
 /// Interval of progress messages in the log.
@@ -44,22 +45,22 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 pub(crate) struct Loading {
     /// When loading began, Unix time in ms.
     since_ms: AtomicI64,
-    /// Bytes of all files.
+    /// The size of all files that are loaded, in bytes.
     pub(crate) total_bytes: AtomicU64,
-    /// Bytes of files that were read completely.
+    /// Bytes of the files that were read completely.
     done_bytes: AtomicU64,
     /// Bytes read of the current file.
     read_bytes: AtomicU64,
-    /// The memory of the data set when it was saved, if the file gives it.
+    /// The memory usage of the data set in bytes when it was saved, if the file contains it.
     pub(crate) used_bytes: AtomicU64,
-    /// The stream of the data, according to the files.
+    /// The position of the data in a replication stream, as far as the files contain it.
     origin: Mutex<OriginFields>,
-    /// Expired keys are loaded: replicas have them, and must be notified of their removal.
+    /// Whether expired keys are loaded, because replicas have them and must be notified of their removal.
     keeps_expired: AtomicBool,
 }
 
 impl Loading {
-    /// Begins with files of `total_bytes` bytes in total.
+    /// Begins to record the progress of files of `total_bytes` bytes in total.
     pub(crate) fn begin(&self, total_bytes: u64) {
         self.since_ms.store(unix_ms(), Ordering::Relaxed);
         self.total_bytes.store(total_bytes, Ordering::Relaxed);
@@ -67,7 +68,7 @@ impl Loading {
         self.keep_expired(false);
     }
 
-    /// Records how many bytes of a file were read.
+    /// Records how many bytes of the current file were read.
     pub(crate) fn record_read(&self, bytes: u64) {
         self.read_bytes.store(bytes, Ordering::Relaxed);
     }
@@ -89,13 +90,13 @@ impl Loading {
         tracing::info!("loading {}: {percent:.1} % read, {eta_s} seconds left", path.display());
     }
 
-    /// Records the memory usage that a file gives.
+    /// Records the memory usage that a file contains in an aux field.
     fn record_used_bytes(&self, text: &[u8]) {
         let bytes = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
         self.used_bytes.store(bytes.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// Records the statements of an RDB file about the stream of its data.
+    /// Records an aux field that may belong to the position of the data in a replication stream.
     fn record_origin(&self, name: &[u8], value: &[u8]) {
         let mut origin = self.origin.lock();
         origin.read_field(name, value);
@@ -104,22 +105,22 @@ impl Loading {
         }
     }
 
-    /// Sets the position of the data in a stream, or that it is unknown.
+    /// Sets the position of the data in a stream; `None` if the position is unknown.
     pub(crate) fn set_origin(&self, origin: Option<Origin>) {
         *self.origin.lock() = origin.map(OriginFields::from).unwrap_or_default();
     }
 
-    /// Returns the position of the data in a stream, if the files give it.
+    /// Returns the position of the data in a stream, if the files contain it.
     pub(crate) fn origin(&self) -> Option<Origin> {
         self.origin.lock().origin()
     }
 
-    /// Returns the database of the next command in the stream of the data.
+    /// Returns the database that the next command in the stream needs.
     pub(crate) fn stream_database(&self) -> usize {
         self.origin.lock().database()
     }
 
-    /// Sets whether expired keys are loaded. Later commands may depend on them, or other servers have them, too.
+    /// Sets whether expired keys are loaded: later commands may depend on them, or other servers may have them.
     pub(crate) fn keep_expired(&self, keeps: bool) {
         self.keeps_expired.store(keeps, Ordering::Relaxed);
     }
@@ -129,30 +130,31 @@ impl Loading {
         self.since_ms.load(Ordering::Relaxed) / 1000
     }
 
-    /// Returns the percentage of bytes read, and the estimated seconds until the end.
+    /// Returns the percentage of bytes read, and the estimated time in s until loading ends.
     pub(crate) fn outlook(&self) -> (f64, u64) {
         let (loaded, total) = (self.loaded_bytes(), self.total_bytes.load(Ordering::Relaxed));
         let seconds = (unix_ms() / 1000 - self.since_s()).max(0).unsigned_abs();
         let left = total.saturating_sub(loaded);
-        // The same value as in Redis before an estimate is possible.
+        // Redis reports this value, too, before an estimate is possible.
         let eta_s = if seconds == 0 { 1 } else { seconds.saturating_mul(left) / (loaded + 1) };
         (100.0 * loaded as f64 / total.max(1) as f64, eta_s)
     }
 }
 
-/// A callback between batches of keys, on the only thread that then accesses the keyspace.
+/// A callback between batches of keys, on the loading thread, while no other thread accesses the keyspace.
 pub(crate) type Between<'b> = &'b mut dyn FnMut() -> Result<(), String>;
 
-/// Reads the file, if there is one, into the empty keyspace; the condition LOADING keeps commands from it.
+/// Loads the RDB file, if there is one, into the empty keyspace; until it is loaded, `LOADING` keeps commands from the
+/// keyspace.
 ///
 /// # Errors
-/// One line with the error, its position and a remedy: a server must not serve with half of its keys. It is
-/// also an error if a shutdown is requested meanwhile.
+/// Returns one line with the error, its position and a remedy: a server must not serve with half of its keys. A
+/// shutdown that is requested during the load is also an error.
 pub(crate) fn load_at_start(server: &Server, between: Option<Between<'_>>) -> Result<(), String> {
     let config = server.config.snapshot();
     let (disk, path) = (&server.disk, Path::new(&config.dbfilename));
     let is_own = |name: &str| path.file_name().is_some_and(|own| own.to_string_lossy() == name);
-    // A file that another server is writing is not a leftover.
+    // Without the lock, a temporary file may belong to another server that is writing it.
     if server.data_lock.is_exclusive() {
         let removed = remove_leftovers(disk.as_ref(), directory_of(path), is_own);
         log_removed(removed.map_err(|error| error.to_string())?);
@@ -173,21 +175,21 @@ pub(crate) fn load_at_start(server: &Server, between: Option<Between<'_>>) -> Re
     load_from(server, &config, &mut reader, path, Present::Refused, total, between)
 }
 
-/// The treatment of existing keys and libraries that a file contains, too.
+/// How to treat keys and libraries that exist in memory and in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Present {
-    /// They are an error.
+    /// An existing key or library is an error.
     Refused,
-    /// They are replaced.
+    /// Existing keys and libraries are replaced.
     Replaced,
 }
 
-/// Reads the file into a keyspace that may have keys; with `empties`, existing keys and function libraries are removed
-/// first. The worker has exclusive access and holds no lock. Nothing of it is journaled.
+/// Loads the RDB file into a keyspace that may contain keys; with `empties`, existing keys and function libraries are
+/// removed first. The worker has exclusive access and holds no lock. The changes are not journaled.
 ///
 /// # Errors
-/// One line with the error and its position. Without a readable file nothing has changed, otherwise the keys before
-/// the mistake are loaded.
+/// Returns one line with the error and its position. If there is no readable file, the keyspace is unchanged; otherwise
+/// it contains the keys before the invalid position.
 pub(crate) fn reload(executor: &mut Executor, empties: bool, present: Present) -> Result<(), String> {
     let (server, config) = (executor.server, Arc::clone(&executor.config));
     let path = Path::new(&config.dbfilename);
@@ -210,7 +212,7 @@ pub(crate) fn reload(executor: &mut Executor, empties: bool, present: Present) -
     Ok(())
 }
 
-/// Removes all keys and all libraries before a load. A running BGSAVE of them is abandoned. With `replica-lazy-flush`
+/// Removes all keys and all libraries before a load, and abandons a running BGSAVE of them. With `replica-lazy-flush`,
 /// the memory of the keys is freed in the background. The worker has exclusive access and holds no lock.
 pub(crate) fn empty(executor: &mut Executor) {
     let server = executor.server;
@@ -230,19 +232,19 @@ pub(crate) fn empty(executor: &mut Executor) {
     emptied.expect("this change does not fail");
 }
 
-/// Logs that leftover files of a killed server were removed.
+/// Logs the number of temporary files of a killed server that were removed.
 pub(crate) fn log_removed(leftovers: usize) {
     if leftovers > 0 {
         tracing::warn!("{leftovers} incomplete files are removed");
     }
 }
 
-/// Reads an RDB file, the RDB part of an AOF, or one that a primary sends, into a keyspace that no other thread
-/// accesses. Tables are preallocated for at most the keys that a file of `file_bytes` bytes can hold. With `between`,
-/// one thread does everything.
+/// Loads an RDB file, the RDB part of an AOF, or a full sync into a keyspace that no other thread accesses. Tables are
+/// preallocated for at most the number of keys that a file of `file_bytes` bytes can contain. With `between`, a single
+/// thread reads and inserts.
 ///
 /// # Errors
-/// As [`load_at_start`].
+/// Returns the errors of [`load_at_start`].
 pub(crate) fn load_from(
     server: &Server,
     config: &Config,
@@ -289,7 +291,7 @@ pub(crate) fn load_from(
                     Ok(())
                 }
                 Step::Sizes { database, keys, .. } => {
-                    // Only once per database, however often a damaged file repeats it.
+                    // Tables are preallocated once per database, however often a damaged file repeats the step.
                     if database < server.keyspace.databases() && expected.insert(database) {
                         let believed = keys.min(possible_keys);
                         possible_keys -= believed;
@@ -325,12 +327,12 @@ pub(crate) fn load_from(
     Ok(())
 }
 
-/// Waits for the `key-load-delay` of the loaded keys.
+/// Sleeps for the `key-load-delay` of the loaded keys.
 pub(crate) fn delay_loading(server: &Server, keys: u64) {
     delay::wait(keys, || (!server.is_stopping()).then(|| server.config.snapshot().key_load_delay));
 }
 
-/// Returns the function that inserts the keys of one thread.
+/// Returns the function that inserts the keys for one thread.
 fn insert_into<'s>(
     server: &'s Server,
     config: &Config,
@@ -338,7 +340,7 @@ fn insert_into<'s>(
 ) -> impl FnMut(&mut Batch) -> Result<(), RdbError> + use<'s> {
     let mut turn = Turn::new(unix_ms(), 1);
     turn.settings.policy = config.maxmemory_policy;
-    // On a replica, the primary decides what expires.
+    // A replica does not expire keys itself: its primary decides when they expire.
     let mut keeps_expired = config.replicaof.get().is_some();
     if keeps_expired {
         turn.replay_at(turn.now_ms);
@@ -347,7 +349,7 @@ fn insert_into<'s>(
         .replacing(present == Present::Replaced);
     let tiers = Tiers::of(server);
     move |batch| {
-        // The file states this before its first key.
+        // The file contains the position in the stream before its first key.
         if !keeps_expired && SnapshotState::of(server).loading.keeps_expired.load(Ordering::Relaxed) {
             keeps_expired = true;
             inserter.keep_expired();
@@ -361,7 +363,7 @@ fn insert_into<'s>(
     }
 }
 
-/// Counts skipped keys whose values have no elements, and logs the first of them.
+/// Counts skipped keys whose values have no elements, and logs the names of the first ones.
 fn skip_empty(server: &Server, count: u64, names: Vec<Box<[u8]>>) {
     if count == 0 {
         return;
@@ -376,7 +378,7 @@ fn skip_empty(server: &Server, count: u64, names: Vec<Box<[u8]>>) {
 /// Adds a function library.
 ///
 /// # Errors
-/// If it is invalid, or exists already and is not replaced.
+/// Returns an error if the library is invalid, or already exists and is not to be replaced.
 pub(crate) fn add_library(
     server: &Server,
     config: &Config,

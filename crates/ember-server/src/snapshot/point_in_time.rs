@@ -1,8 +1,8 @@
-//! The keyspace at one moment, to be written on any thread while commands run.
+//! The keyspace at one moment, which any thread can write while commands run.
 //!
 //! The caller takes the [`Claim`] first, since only one snapshot runs at a time, then calls [`begin`] with exclusive
-//! access, and passes the [`PointInTime`] to the thread that writes the file. At most half of the cores encode in
-//! addition to that thread.
+//! access, and passes the [`PointInTime`] to the thread that writes the file. Threads on at most half of the cores
+//! encode keys in addition to that thread.
 
 use std::io;
 use std::sync::Arc;
@@ -27,35 +27,35 @@ use crate::system::clock::unix_ms;
 use crate::tiers::Tiers;
 use ember_scripting::library::Libraries;
 
-/// Threads that encode: one writing thread keeps up with four of them.
+/// The maximum number of threads that encode keys: one writing thread keeps up with four of them.
 const WALKERS_MAX: usize = 4;
 
 /// The purpose of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// The file of BGSAVE and of save rules.
+    /// The RDB file of BGSAVE and of save rules.
     Save,
     /// The base of an append-only file.
     AofBase,
-    /// The copy for replicas.
+    /// A copy of the data for replicas.
     Sync,
 }
 
-/// The current claim, and the progress of its snapshot.
+/// The claim on snapshots, and the progress of the running snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     taken: Mutex<Option<Purpose>>,
-    /// The number of the last claim.
+    /// The number of claims so far, which is the number of the last one.
     number: AtomicU64,
-    /// The number of a claim for BGSAVE whose data were removed, so that no file may contain them. Locked while such a
-    /// file is renamed to its final name.
+    /// The number of a claim for a BGSAVE whose keys were removed, so that its file must not appear. Locked while the
+    /// file of a BGSAVE is renamed to its final name.
     abandoned: Mutex<u64>,
-    /// Whether the running snapshot is the base of an AOF that was switched off.
+    /// Whether the running snapshot is the base of an AOF that has been disabled.
     pub(crate) is_base_obsolete: AtomicBool,
-    /// Keys that were written, and their total number.
+    /// The number of keys that the running snapshot has written, and their total number.
     processed: AtomicU64,
     total: AtomicU64,
-    /// Bytes that were saved before changes.
+    /// Bytes of values that the last snapshot has copied because they were about to change.
     preimage_bytes: AtomicU64,
 }
 
@@ -65,7 +65,7 @@ impl Claims {
         *self.taken.lock()
     }
 
-    /// Returns the number of keys that the running snapshot has written, and its total.
+    /// Returns the number of keys that the running snapshot has written, and the total number of its keys.
     pub(crate) fn progress(&self) -> (u64, u64) {
         match self.purpose() {
             None => (0, 0),
@@ -73,8 +73,8 @@ impl Claims {
         }
     }
 
-    /// Prevents the file of a running BGSAVE from getting its final name. If it has that name when this returns, it had
-    /// it before.
+    /// Prevents the file of a running BGSAVE from getting its final name. If the file has that name when this returns,
+    /// it had the name before the call.
     pub(crate) fn abandon_save(&self) {
         let number = {
             let taken = self.taken.lock();
@@ -85,12 +85,12 @@ impl Claims {
         }
     }
 
-    /// Whether the running snapshot belongs to a BGSAVE whose data were removed.
+    /// Whether the running snapshot belongs to a BGSAVE whose keys were removed.
     pub(super) fn is_abandoned(&self) -> bool {
         *self.abandoned.lock() == self.number.load(Ordering::Relaxed)
     }
 
-    /// Returns why the running snapshot has become useless, if it has.
+    /// Returns why the running snapshot is obsolete, if it is.
     fn why_obsolete(&self) -> Option<&'static str> {
         if self.is_abandoned() {
             Some("its keys were removed")
@@ -101,26 +101,27 @@ impl Claims {
         }
     }
 
-    /// Calls `publish`, which gives the file of a BGSAVE its final name, unless its data were removed.
+    /// Calls `publish`, which gives the file of a BGSAVE its final name, unless the keys of that BGSAVE were removed.
     pub(super) fn unless_abandoned<R>(&self, publish: impl FnOnce() -> R) -> Option<R> {
         let abandoned = self.abandoned.lock();
         (*abandoned != self.number.load(Ordering::Relaxed)).then(publish)
     }
 
-    /// Returns the bytes that the last snapshot has copied because they were about to change.
+    /// Returns the bytes of values that the last snapshot has copied because they were about to change.
     pub(crate) fn preimage_bytes(&self) -> u64 {
         self.preimage_bytes.load(Ordering::Relaxed)
     }
 }
 
-/// The right to take snapshots, until it is dropped: kept until the file has its final name.
+/// The exclusive right to take snapshots, held until it is dropped: the holder keeps it until the snapshot's file has
+/// its final name.
 pub(crate) struct Claim(&'static Server, Purpose);
 
 impl Claim {
-    /// Takes the claim of `server`, if it is free.
+    /// Takes the claim of `server`, if it is not held.
     ///
     /// # Errors
-    /// The purpose of the current claim.
+    /// Returns the purpose of the current claim.
     pub(crate) fn take(server: &'static Server, purpose: Purpose) -> Result<Claim, Purpose> {
         let mut taken = SnapshotState::of(server).claims.taken.lock();
         match *taken {
@@ -140,19 +141,19 @@ impl Drop for Claim {
     }
 }
 
-/// A running snapshot. Dropping it unwritten ends the snapshot, which may take a while: O(keys).
+/// A running snapshot. Dropping it before it is written ends the snapshot, which may take long: O(keys).
 pub(crate) struct PointInTime {
-    // The saver is dropped before the condition is cleared.
+    // `saver` must be dropped before `underway` clears the condition, so the order of these fields matters.
     saver: Saver<'static>,
     underway: Underway,
     snapshot: Arc<Snapshot>,
     libraries: Arc<Libraries>,
     used_bytes: u64,
-    /// Changes of keys up to this moment.
+    /// The number of changes of keys up to the snapshot.
     pub(crate) changes: u64,
 }
 
-/// Keeps the condition that a snapshot is running.
+/// Sets the condition that a snapshot is running, and clears it when dropped.
 struct Underway(&'static Server);
 
 impl Drop for Underway {
@@ -162,20 +163,20 @@ impl Drop for Underway {
     }
 }
 
-/// Retries calls that had to wait for a snapshot.
+/// Retries commands that had to wait until the snapshot ended.
 fn try_again(server: &Server) {
     server.workers.iter().for_each(|worker| worker.mailbox.send(Message::TryAgain));
 }
 
-/// Returns the key form of RDB files.
+/// Returns the form in which keys are encoded in RDB files.
 fn rdb_form(server: &Server, config: &Config) -> KeyForm {
-    // Only ember reads an encrypted file, but other servers may read the decrypted one.
+    // Only ember can read an encrypted file, but other servers may read the decrypted file.
     let target = config.rdb_target().file_version();
     let version = if server.encryption().is_on() { target.max(VERSION_MAX) } else { target };
     KeyForm::Rdb { version, is_packed: config.rdbcompression }
 }
 
-/// Returns the key form of the base of an AOF.
+/// Returns the form in which keys are encoded in the base of an AOF.
 pub(crate) fn base_form(server: &Server, config: &Config) -> KeyForm {
     if Tiers::of(server).store().is_some() {
         return KeyForm::Rows;
@@ -183,7 +184,8 @@ pub(crate) fn base_form(server: &Server, config: &Config) -> KeyForm {
     if config.aof_use_rdb_preamble { rdb_form(server, config) } else { KeyForm::Commands }
 }
 
-/// The limits as parts of `maxmemory` on bytes waiting to be written: encoded by threads, and copied before changes.
+/// The limits on bytes that wait to be written, as fractions of `maxmemory`: bytes encoded by threads, and bytes copied
+/// before changes.
 const WALKED_SHARE: u64 = 64;
 const PREIMAGE_SHARE: u64 = 16;
 
@@ -195,20 +197,20 @@ fn queue_limits(config: &Config) -> QueueLimits {
     }
 }
 
-/// Takes a snapshot. The executor has exclusive access, holds no lock and has published its counters. O(shards).
+/// Begins a snapshot. The executor has exclusive access, holds no lock and has published its counters. O(shards).
 pub(crate) fn begin(claim: &Claim, executor: &Executor) -> PointInTime {
     assert!(executor.section == Section::Exclusive, "a snapshot is taken with exclusive access");
     take(claim, &executor.config, executor.turn.now_ms)
 }
 
-/// Takes a snapshot for replicas, in this version of RDB.
+/// Begins a snapshot for replicas, in this RDB version.
 pub(crate) fn begin_for_replicas(claim: &Claim, executor: &Executor, version: u16) -> PointInTime {
     assert!(executor.section == Section::Exclusive, "a snapshot is taken with exclusive access");
     let form = KeyForm::Rdb { version, is_packed: executor.config.rdbcompression };
     take_as(claim, form, &executor.config, executor.turn.now_ms)
 }
 
-/// Takes a snapshot while data is loaded: no command runs, and no other thread changes anything.
+/// Begins a snapshot while data are loaded: no command runs, and no other thread changes the keyspace.
 pub(crate) fn begin_while_loading(claim: &Claim, config: &Config) -> PointInTime {
     assert!(claim.0.is_loading(), "later a snapshot is taken with exclusive access");
     take(claim, config, unix_ms())
@@ -249,15 +251,16 @@ fn take_as(claim: &Claim, form: KeyForm, config: &Config, now_ms: i64) -> PointI
 }
 
 impl PointInTime {
-    /// Returns the form of the keys.
+    /// Returns the form in which the keys are encoded.
     pub(crate) fn form(&self) -> KeyForm {
         self.snapshot.options().form
     }
 
-    /// Writes the whole file in that form. Meanwhile up to [`WALKERS_MAX`] threads encode.
+    /// Writes the whole file to `writer`, while up to [`WALKERS_MAX`] other threads encode keys.
     ///
     /// # Errors
-    /// Those of the file and of starting threads, that the server ends, and that the keys are removed.
+    /// Returns errors of the file, or an error if no thread can be started, the server shuts down, or the keys are
+    /// removed.
     pub(crate) fn fill(self, writer: &mut impl KeyWriter, is_aof_base: bool) -> io::Result<()> {
         let now_s = self.snapshot.options().clocks.now_ms / 1000;
         writer.usual_aux(env!("CARGO_PKG_VERSION"), now_s, self.used_bytes, is_aof_base)?;
@@ -279,11 +282,12 @@ impl PointInTime {
         self.libraries.all().map(|library| &library.code[..])
     }
 
-    /// Passes all pieces to `each`, which returns the number of keys so far. Meanwhile up to [`WALKERS_MAX`] threads
-    /// encode.
+    /// Passes all pieces of the snapshot to `each`, which returns the number of keys written so far, while up to
+    /// [`WALKERS_MAX`] other threads encode keys.
     ///
     /// # Errors
-    /// Those of `each` and of starting threads, that the server ends, and that the keys are removed.
+    /// Returns errors of `each`, or an error if no thread can be started, the server shuts down, or the keys are
+    /// removed.
     pub(crate) fn each_piece(
         self,
         mut each: impl FnMut(&Snapshot, &Piece) -> io::Result<u64>,
@@ -292,13 +296,13 @@ impl PointInTime {
         let server = underway.0;
         let cores = thread::available_parallelism().map_or(1, usize::from);
         thread::scope(|scope| {
-            // The saver is dropped inside the scope, so that after an error no thread waits for it.
+            // Dropping the saver inside the scope ensures that after an error no thread waits for it.
             let mut saver = saver;
             for number in 0..(cores / 2).clamp(1, WALKERS_MAX) {
                 let walker = thread::Builder::new().name(format!("snapshot-{number}"));
                 let snapshot = &snapshot;
                 let spawned = walker.spawn_scoped(scope, || snapshot.walk(&server.keyspace));
-                // One thread is enough.
+                // At least one thread must encode; failures to start further threads are ignored.
                 if number == 0 {
                     spawned?;
                 }
@@ -329,10 +333,10 @@ impl PointInTime {
     }
 }
 
-/// Bytes of cold values that are read together.
+/// Bytes of cold values that are read with one call.
 const READ_TOGETHER_BYTES: usize = 256 * 1024;
 
-/// Copies cold values from their records, in the order of the records, without decoding them.
+/// Copies the records of cold values, in the order in which they are on disk, without decoding them.
 fn write_cold(
     server: &Server,
     writer: &mut impl KeyWriter,

@@ -1,4 +1,4 @@
-//! Writing the data set with exclusive access to the keyspace.
+//! SAVE and the RDB file at shutdown, written with exclusive access to the keyspace.
 
 use std::io;
 use std::path::Path;
@@ -26,10 +26,10 @@ use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
 use crate::tiers::Tiers;
 
-/// Writes the file after all workers have ended, if SHUTDOWN SAVE requested it and anything has changed since.
+/// Writes the RDB file after all workers have ended, if the shutdown saves and keys have changed since the last save.
 ///
 /// # Errors
-/// Those of [`save`].
+/// Returns the errors of [`save`].
 pub(crate) fn save_at_end(server: &Server) -> Result<(), String> {
     let state = SnapshotState::of(server);
     if !state.saves_at_end.load(Ordering::Relaxed) || state.changes(server) == 0 {
@@ -42,11 +42,11 @@ pub(crate) fn save_at_end(server: &Server) -> Result<(), String> {
     save_at(server, &config, &turn, place)
 }
 
-/// Saves at shutdown, and requests another save at the end if there are later changes. The worker has exclusive access
-/// and has published its records; no background save is running any more.
+/// Saves during a shutdown, and requests another save for when all workers have ended, in case keys change later. The
+/// worker has exclusive access and has published its records; no background save is running any more.
 ///
 /// # Errors
-/// Those of [`save`]; the server then continues.
+/// Returns the errors of [`save`]; the server then continues.
 pub(crate) fn save_before_end(executor: &mut Executor) -> Result<(), String> {
     let server = executor.server;
     let saved = save(server, &executor.config, &executor.turn);
@@ -55,16 +55,16 @@ pub(crate) fn save_before_end(executor: &mut Executor) -> Result<(), String> {
     saved
 }
 
-/// Writes the file. The calling worker has exclusive access, holds no lock and has published its records; `turn` is its
-/// own. O(N) for N bytes.
+/// Writes the RDB file. The calling worker has exclusive access, holds no lock and has published its records; `turn` is
+/// the worker's own. O(N) for N bytes.
 ///
 /// # Errors
-/// One line that says what failed. The previous file is then unchanged.
+/// Returns one line that says what failed. The previous file is then unchanged.
 pub(crate) fn save(server: &Server, config: &Config, turn: &Turn) -> Result<(), String> {
     save_at(server, config, turn, Primary::of(server).place(server))
 }
 
-/// Writes the file for data at this place of the stream.
+/// Writes the RDB file; `place` is the position of the data in the stream.
 fn save_at(server: &Server, config: &Config, turn: &Turn, place: Option<Place>) -> Result<(), String> {
     let begun = Instant::now();
     let changes = SnapshotState::of(server).all_changes(server);
@@ -80,11 +80,11 @@ fn save_at(server: &Server, config: &Config, turn: &Turn, place: Option<Place>) 
     Ok(())
 }
 
-/// Writes the configured file durably, but without its final name, which [`publish`] gives it. `fill` writes its
-/// content.
+/// Writes the configured RDB file durably under a temporary name; [`publish`] gives it its final name. `fill` writes
+/// its contents.
 ///
 /// # Errors
-/// One line that says what failed, or which other process writes there.
+/// Returns one line that says what failed, or which other process writes to the directory.
 pub(super) fn write_file(
     server: &Server,
     config: &Config,
@@ -110,12 +110,12 @@ pub(super) fn write_file(
 /// Gives a written file its final name atomically.
 ///
 /// # Errors
-/// One line that says what failed.
+/// Returns one line that says what failed.
 pub(super) fn publish(file: TemporaryFile) -> Result<(), String> {
     file.publish().map_err(|error| error.to_string())
 }
 
-/// Warns if the server of `rdb-target` does not support a feature of `file`: that server would refuse the file.
+/// Warns if the server of `rdb-target` lacks a feature that `file` uses: that server would refuse the file.
 pub(crate) fn warn_of_unsupported(config: &Config, file: &str, features: Features) {
     let target = config.rdb_target();
     let unsupported = features.common(target.unsupported());
@@ -127,15 +127,15 @@ pub(crate) fn warn_of_unsupported(config: &Config, file: &str, features: Feature
     }
 }
 
-/// Writes the position of the data in the stream, once it is known.
+/// Writes the position of the data in the stream, waiting until it is known.
 pub(super) fn write_place(place: Option<Place>, writer: &mut RdbWriter<FileSink>) -> io::Result<()> {
     place.and_then(Place::wait).map_or(Ok(()), |origin| origin.write(writer))
 }
 
-/// Writes all data. The caller has exclusive access, or no worker runs.
+/// Writes the whole data set. The caller has exclusive access, or no worker runs.
 ///
 /// # Errors
-/// Those of the file.
+/// Returns errors of the file.
 pub(crate) fn write_all(
     server: &Server,
     turn: &Turn,
@@ -153,7 +153,7 @@ pub(crate) fn write_all(
     Ok(())
 }
 
-/// Returns a cold value of an entry.
+/// Returns the cold value of an entry.
 fn value_of(
     server: &Server,
     data: &ShardData,
@@ -174,7 +174,7 @@ fn write_database(
     if keys == 0 {
         return Ok(());
     }
-    // As in Redis, this cannot be changed meanwhile: nothing else runs.
+    // As in Redis, the delay is read once, because the parameter cannot change while nothing else runs.
     let delay = server.config.snapshot().rdb_key_save_delay;
     writer.sizes(database, keys, keyspace.volatile(database) as u64)?;
     for shard in 0..SHARDS {

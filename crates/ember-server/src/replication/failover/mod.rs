@@ -1,15 +1,15 @@
 //! FAILOVER: a replica takes over from this server without losing data.
 //!
 //! ```text
-//! begin      writes wait from now on                                                       Waiting
-//! work       a replica has everything (or the timeout has passed, with FORCE):
-//!            this server becomes its replica                                               HandingOver
+//! begin      writes are paused                                                             Waiting
+//! work       a replica has the whole stream (or the timeout has passed, with FORCE):
+//!            this server becomes a replica of that replica                                 HandingOver
 //! the link   PSYNC … FAILOVER: the replica becomes a primary and continues with its history
-//! end        writes continue, and are answered READONLY                                    Off
-//! abort      this server stays the primary, or becomes one again                           Off
+//! end        paused writes are resumed, and receive READONLY                               Off
+//! abort      this server stays the primary, or becomes the primary again                   Off
 //! ```
 //!
-//! On the other side `take_over` is called, before the old primary becomes an ordinary replica.
+//! The replica that takes over runs [`take_over`] before the old primary becomes an ordinary replica of it.
 
 pub(crate) mod stage;
 
@@ -25,13 +25,13 @@ use crate::clients::client::ClientView;
 use crate::executor::Executor;
 use crate::server::Server;
 
-/// Interval between GETACKs to the replicas, in ms.
+/// Interval between GETACKs to the replicas while a failover waits, in ms.
 const GETACK_INTERVAL_MS: i64 = 1000;
 
-/// Begins a failover for client `who`: writes wait from now on.
+/// Begins a failover at the request of client `who`: writes are paused from now on.
 ///
 /// # Errors
-/// If no replica can take over, or a failover is running.
+/// Returns an error if no replica can take over, or a failover is running.
 pub(crate) fn begin(server: &Server, who: &ClientView, wish: Wish, now_ms: i64) -> Result<(), CommandError> {
     let failover = Failover::of(server);
     let mut underway = failover.underway.lock();
@@ -68,8 +68,8 @@ fn is_at(view: &ReplicaView, (address, port): &(String, u16)) -> bool {
     view.address == *address && view.port == *port
 }
 
-/// Hands over when a replica has everything or, with FORCE, the timeout has passed. The worker is inside the gate and
-/// holds no lock.
+/// Hands over the role when a replica has the whole stream or, with FORCE, the timeout has passed. The worker is inside
+/// the gate and holds no lock.
 pub(crate) fn work(executor: &mut Executor) {
     let server = executor.server;
     let failover = Failover::of(server);
@@ -101,7 +101,7 @@ pub(crate) fn work(executor: &mut Executor) {
     }
     let is_fit = |server: &Server| {
         let continues = failover.stage() == FailoverStage::Waiting;
-        // A command that was running when writes began to wait may have written since the check above.
+        // A command that was running when writes were paused may have written since the check above.
         let is_fit = continues
             && (!has_all
                 || (Primary::of(server).has_all_records(server)
@@ -124,7 +124,7 @@ pub(crate) fn work(executor: &mut Executor) {
     }
 }
 
-/// Returns the address of a replica that has everything in the stream: of `target`, or of any replica.
+/// Returns the address of a replica that has the whole stream: of `target` if given, otherwise of any replica.
 fn with_all(server: &Server, target: Option<&(String, u16)>) -> Option<(String, u16)> {
     let primary = Primary::of(server);
     let replicas = primary.replicas();
@@ -135,10 +135,11 @@ fn with_all(server: &Server, target: Option<&(String, u16)>) -> Option<(String, 
     Some((view.address.clone(), view.port))
 }
 
-/// Aborts: this server stays the primary, or becomes one again. The worker is inside the gate and holds no lock.
+/// Aborts the failover: this server stays the primary, or becomes the primary again. The worker is inside the gate and
+/// holds no lock.
 ///
 /// # Errors
-/// If the role cannot be changed.
+/// Returns an error if the role cannot be changed.
 pub(crate) fn abort(executor: &mut Executor, client_id: Option<u64>, why: &str) -> Result<(), CommandError> {
     let failover = Failover::of(executor.server);
     if failover.stage() == FailoverStage::HandingOver {
@@ -149,10 +150,10 @@ pub(crate) fn abort(executor: &mut Executor, client_id: Option<u64>, why: &str) 
     Ok(())
 }
 
-/// Makes this server the primary at the request of its primary, whose history is `id`.
+/// Makes this server the primary at the request of its current primary, whose replication ID is `id`.
 ///
 /// # Errors
-/// If it is no replica, or has other data.
+/// Returns an error if this server is not a replica, or its data belong to another history.
 pub(crate) fn take_over(executor: &mut Executor, client_id: u64, id: &str) -> Result<(), CommandError> {
     let server = executor.server;
     if Link::report(server).is_none() {

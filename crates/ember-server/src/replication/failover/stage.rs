@@ -12,14 +12,14 @@ use crate::server::Server;
 pub(crate) enum FailoverStage {
     /// No failover is running.
     Off,
-    /// Writes wait, and a replica is to receive all earlier writes.
+    /// Writes are paused until a replica has received all earlier writes.
     Waiting,
-    /// The replica is asked to take over.
+    /// A replica with the whole stream is asked to take over.
     HandingOver,
 }
 
 impl FailoverStage {
-    /// Returns the name in INFO.
+    /// Returns the name of the stage in INFO.
     pub(crate) fn name(self) -> &'static str {
         match self {
             FailoverStage::Off => "no-failover",
@@ -32,11 +32,11 @@ impl FailoverStage {
 /// The options of FAILOVER.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wish {
-    /// The address and port of the replica; any replica if not given.
+    /// The address and port of the replica that is to take over; any replica if not given.
     pub(crate) target: Option<(String, u16)>,
-    /// The replica takes over even if it does not have everything at the timeout.
+    /// Whether a replica takes over at the timeout even if it does not have the whole stream.
     pub(crate) is_forced: bool,
-    /// How long writes wait at most, in ms.
+    /// How long writes are paused at most, in ms.
     pub(crate) timeout_ms: Option<i64>,
 }
 
@@ -44,13 +44,13 @@ pub(crate) struct Wish {
 #[derive(Default)]
 pub(super) struct Underway {
     pub(super) wish: Wish,
-    /// The deadline for a replica to have everything, Unix time in ms.
+    /// The deadline for a replica to receive the whole stream, Unix time in ms.
     pub(super) until_ms: Option<i64>,
     /// When the last GETACK was requested, Unix time in ms.
     pub(super) requested_ms: i64,
 }
 
-/// The failover of a server.
+/// The failover state of a server.
 #[derive(Default)]
 pub(crate) struct Failover {
     stage: AtomicU8,
@@ -76,7 +76,7 @@ impl Failover {
         self.stage.store(stage as u8, Ordering::SeqCst);
     }
 
-    /// Ends it: writes no longer wait. `what` is the outcome.
+    /// Ends the failover and resumes paused writes. `what` describes the outcome for the log.
     pub(crate) fn end(&self, server: &Server, what: &str) {
         if self.stage() == FailoverStage::Off {
             return;

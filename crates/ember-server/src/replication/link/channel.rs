@@ -15,10 +15,10 @@ use super::Link;
 use crate::clients::client::Peer;
 use crate::tls::{TlsStream, client_config, explain_primary};
 
-/// The longest line of a reply.
+/// The maximum length of a reply line in bytes.
 const LINE_BYTES_MAX: usize = 16 * 1024;
 
-/// Bytes read at once.
+/// The maximum number of bytes per read.
 const READ_BYTES: usize = 16 * 1024;
 
 enum Socket {
@@ -26,10 +26,10 @@ enum Socket {
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
-/// The connection.
+/// A blocking connection to the primary.
 pub(super) struct Channel {
     socket: Socket,
-    /// Bytes that were read; those from `at` on are not consumed yet.
+    /// Received bytes; the bytes from `at` on are not consumed yet.
     buffer: Vec<u8>,
     at: usize,
     peer: Peer,
@@ -44,10 +44,10 @@ pub(super) struct Parts {
 }
 
 impl Channel {
-    /// Connects, for change number `change` of the role.
+    /// Connects to the primary, as long as `change` is the number of the latest role change.
     ///
     /// # Errors
-    /// Why there is no connection.
+    /// Returns why no connection was established.
     pub(super) fn connect(
         link: &Link,
         change: u64,
@@ -71,7 +71,7 @@ impl Channel {
         Ok(Channel { socket, buffer: Vec::new(), at: 0, peer, timeout })
     }
 
-    /// Returns how long the primary may be silent.
+    /// Returns the maximum time for which the primary may be silent.
     pub(super) fn timeout(&self) -> Duration {
         self.timeout
     }
@@ -79,7 +79,7 @@ impl Channel {
     /// Sends a command.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Returns errors of the system.
     pub(super) fn send(&mut self, words: &[&[u8]]) -> io::Result<()> {
         let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
         words.iter().for_each(|word| push_word(word, &mut bytes));
@@ -92,10 +92,10 @@ impl Channel {
         }
     }
 
-    /// Returns the next line without its end. Keepalives of the primary are skipped.
+    /// Returns the next non-empty line without its line end: empty lines are keepalives of the primary.
     ///
     /// # Errors
-    /// If none comes, or not until `until`, or it is too long.
+    /// Returns an error if the connection ends, no line arrives before `until` or the timeout, or the line is too long.
     pub(super) fn line(&mut self, until: Option<Instant>) -> io::Result<Vec<u8>> {
         let mut line = Vec::new();
         loop {
@@ -146,7 +146,7 @@ impl Channel {
         }
     }
 
-    /// Takes the bytes that were read and not consumed.
+    /// Returns the received bytes that are not consumed yet, and consumes them.
     pub(super) fn take_unread(&mut self) -> Vec<u8> {
         let unread = self.buffer.split_off(self.at);
         self.buffer.clear();
@@ -154,7 +154,7 @@ impl Channel {
         unread
     }
 
-    /// Returns the parts that a worker continues with.
+    /// Returns the parts with which a worker continues the connection.
     pub(super) fn into_parts(self) -> Parts {
         let Channel { socket, peer, .. } = self;
         let (socket, tls) = match socket {
@@ -181,7 +181,7 @@ impl Read for Channel {
     }
 }
 
-/// Tries the addresses of a name one after the other, from the local address `source` unless it is empty.
+/// Tries the addresses of a host name one after the other. A non-empty `source` is the local address to connect from.
 fn connect_tcp(primary: (&str, u16), source: &str, timeout: Duration) -> io::Result<TcpStream> {
     let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
     let addresses: Vec<SocketAddr> = primary.to_socket_addrs()?.collect();

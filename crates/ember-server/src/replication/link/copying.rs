@@ -1,6 +1,6 @@
-//! Loading a copy of the primary's data as it arrives, replacing the data set.
+//! Loading a copy of the primary's data while it arrives; it replaces the data set.
 //!
-//! Nothing is trusted: the end of the file must agree with its announced length or with the mark.
+//! The received bytes are not trusted: the end of the RDB file must agree with the announced length or the end mark.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -21,11 +21,11 @@ use crate::snapshot::loading::{self, Present};
 use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
 
-/// Upper bound for the preallocation: tables are sized for at most the keys that a file of this many bytes can hold,
-/// whatever the primary says.
+/// The maximum announced length in bytes for which tables are preallocated: whatever the primary announces, they are
+/// sized for at most the number of keys that a file of this length can contain.
 const BELIEVED_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// An arriving copy, which records its progress.
+/// A reader of the arriving copy that records its progress.
 struct Watched<'c> {
     server: &'c Server,
     channel: &'c mut Channel,
@@ -49,10 +49,10 @@ impl Read for Watched<'_> {
     }
 }
 
-/// Loads a copy. Returns the bytes that followed it: the beginning of the stream.
+/// Loads a copy. Returns the bytes received after it, with which the stream begins.
 ///
 /// # Errors
-/// The error; the data set is then empty or, if nothing of the copy arrived, unchanged.
+/// Returns why the copy was not loaded; the data set is then empty or, if nothing of the copy arrived, unchanged.
 pub(super) fn receive(
     server: &'static Server,
     link: &Link,
@@ -104,7 +104,7 @@ pub(super) fn receive(
     Ok(stream)
 }
 
-/// Checks that the copy ends where its file does; returns the bytes read after it.
+/// Checks that the RDB file ends where the copy does; returns the bytes received after the copy.
 fn check_end(mut source: Source<Watched<'_>>, end: &CopyEnd) -> Result<Vec<u8>, String> {
     match end {
         CopyEnd::Length(bytes) if source.offset() != *bytes => {
@@ -123,8 +123,8 @@ fn check_end(mut source: Source<Watched<'_>>, end: &CopyEnd) -> Result<Vec<u8>, 
     Ok(source.pending().to_vec())
 }
 
-/// Has a worker remove all data; returns false if the role has changed since change number `change`, or the server
-/// ends.
+/// Makes a worker remove all data; returns false if `change` is no longer the number of the latest role change, or the
+/// server is shutting down.
 fn empty(server: &Server, change: Option<u64>) -> bool {
     let (done, emptied) = sync_channel(1);
     server.workers[0].mailbox.send(Message::Primary(PrimaryOrder::Empty { change, done }));

@@ -10,8 +10,8 @@ use super::channel::Channel;
 use super::{Link, Phase};
 use crate::clients::replica::EMBER_CAPABILITY;
 
-/// The version sent to a primary, so that Valkey sends data in its own format: in the format for older replicas, fields
-/// would lose their expiry.
+/// The version sent to a primary, so that Valkey sends data in its own format: Valkey's format for older replicas omits
+/// the expiry of hash fields.
 const VALKEY_VERSION: &[u8] = b"9.0.0";
 
 /// Returns the error for an unexpected reply of the primary.
@@ -26,7 +26,7 @@ fn failed(error: io::Error) -> String {
     format!("the connection to the primary failed: {error}")
 }
 
-/// Authenticates, and describes this server.
+/// Authenticates to the primary, and sends the port, the address and the capabilities of this server.
 pub(super) fn introduce(channel: &mut Channel, config: &Config) -> Result<(), String> {
     let until = Instant::now() + channel.timeout();
     let mut ask =
@@ -67,11 +67,11 @@ pub(super) fn introduce(channel: &mut Channel, config: &Config) -> Result<(), St
     Ok(())
 }
 
-/// Why there is no usable reply.
+/// Why a handshake request received no usable reply.
 pub(super) enum NoAnswer {
-    /// The primary refused.
+    /// The primary replied with this error.
     Refused(String),
-    /// It is not known whether the primary received the request.
+    /// Sending the request or reading the reply failed, so it is not known whether the primary received the request.
     Unknown(String),
 }
 
@@ -83,8 +83,8 @@ impl NoAnswer {
     }
 }
 
-/// Requests the stream after the data of this server: the bytes of a history up to a position. With `takes_over`, it
-/// asks a replica of this server to become its primary.
+/// Requests the stream from the position of this server's data on: `held` is their history and position. With
+/// `takes_over`, the request also asks the other server, a replica of this one, to become the primary.
 pub(super) fn ask(
     channel: &mut Channel,
     held: Option<&(String, u64)>,
@@ -101,7 +101,7 @@ pub(super) fn ask(
     Answer::parse(&line, held.is_some()).ok_or_else(refused)
 }
 
-/// Records that the handshake has begun.
+/// Records that the handshake has begun; returns false if `change` is no longer the number of the latest role change.
 pub(super) fn begin(link: &Link, change: u64) -> bool {
     link.edit(change, |state| state.phase = Phase::Handshake)
 }

@@ -4,10 +4,11 @@
 //! REPLICAOF ─ role.rs ─ the wanted primary                                      (exclusive access)
 //! thread.rs   connect (channel.rs) ─ introduce itself, PSYNC (handshake.rs) ─ data, if they are sent (copying.rs)
 //!             ─ the connection moves to a worker, which applies the stream  (worker/primary.rs, executor/applying.rs)
-//!             ─ wait for its end; each second an acknowledgement ─ connect again
+//!             ─ wait for its end, acknowledging each second ─ connect again
 //! ```
 //!
-//! Each change of the role has a number. The thread works for one change, and gives up when there is a later one.
+//! Each change of the role has a number. The thread works for one change, and abandons the work when there is a later
+//! one.
 
 mod channel;
 mod copying;
@@ -32,10 +33,10 @@ use crate::server::Server;
 use crate::server::conditions::Condition;
 use crate::system::clock::unix_ms;
 
-/// Interval at which the thread checks for other work.
+/// Interval at which the thread checks the state of the link.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Interval at which a wait for another thread checks whether the server ends.
+/// Interval at which a wait for another thread checks whether the server is shutting down.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The phase of the link.
@@ -43,9 +44,9 @@ const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 pub(crate) enum Phase {
     /// Waiting to connect.
     Connect,
-    /// Connecting.
+    /// Connecting to the primary.
     Connecting,
-    /// Handshake.
+    /// Exchanging the handshake with the primary.
     Handshake,
     /// Loading the primary's data.
     Copying,
@@ -54,7 +55,7 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    /// Returns the name in ROLE.
+    /// Returns the name of the phase in ROLE.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Phase::Connect => "connect",
@@ -66,57 +67,57 @@ impl Phase {
     }
 }
 
-/// Whether the server at the other end of the link is to take over from this one.
+/// Whether the server at the other end of the link is to take over as the primary from this server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TakeOver {
-    /// The other server is a primary already, as far as is known.
+    /// The other server is already the primary, as far as this server knows.
     No,
-    /// The other server is a replica of this one that has not been asked yet.
+    /// The other server is a replica of this server, and has not been asked to take over yet.
     Wanted,
-    /// The same, and it may have been asked before.
+    /// The other server is a replica of this server, and may have been asked to take over already.
     Asked,
-    /// The other server says that it has taken over; its new name for the stream is not known yet.
+    /// The other server replied that it has taken over; its new replication ID is not known here yet.
     Taken,
 }
 
 /// The progress of a copy of the primary's data.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CopyProgress {
-    /// Its length in bytes, if the primary has announced it.
+    /// The length of the copy in bytes, if the primary has announced it.
     pub(crate) total: Option<u64>,
     /// Bytes read so far.
     pub(crate) read: u64,
-    /// When bytes were last read, Unix time in ms.
+    /// When bytes of the copy were last read, Unix time in ms.
     pub(crate) read_ms: i64,
 }
 
 struct State {
-    /// The number of role changes.
+    /// The number of role changes so far.
     change: u64,
     primary: PrimaryAddress,
     phase: Phase,
-    /// The connection, which belongs to a worker.
+    /// The current link, whose connection belongs to a worker.
     link: Option<Arc<PrimaryLink>>,
-    /// The database of the next command of the stream.
+    /// The database of the next command in the primary's stream.
     database: usize,
     take_over: TakeOver,
-    /// Notifies when all writes of this server as a primary are in its stream.
+    /// Receives a message when all writes that this server made as a primary are in its stream.
     given_over: Option<Receiver<()>>,
-    /// The time since which there is no link, Unix time in ms.
+    /// When the last link ended, Unix time in ms.
     down_since_ms: i64,
     copy: CopyProgress,
-    /// Why the link is not established again, if it is stopped.
+    /// Why no new link is established, if reconnecting has stopped.
     stopped: Option<String>,
     /// Why the server has its role, and since when, Unix time in ms.
     why: String,
     since_ms: i64,
-    /// The error of the last link, or of the last attempt to establish one.
+    /// The error of the last link, or of the last attempt to connect.
     trouble: Option<String>,
     /// When the last link was established, Unix time in ms.
     linked_ms: i64,
-    /// The socket that the thread works on.
+    /// The socket on which the link thread blocks, so that a role change can close it.
     socket: Option<TcpStream>,
-    /// The append-only file was closed because its data are no longer the server's.
+    /// Whether the append-only file was closed for a full sync and must be reopened.
     must_reopen_aof: bool,
     has_thread: bool,
 }
@@ -126,14 +127,14 @@ pub(crate) struct LinkReport {
     pub(crate) host: String,
     pub(crate) port: u16,
     pub(crate) phase: Phase,
-    /// Bytes of the history that were read, and applied; `None` if there is no history.
+    /// The positions in the history up to which bytes were read and applied; `None` if the data belong to no history.
     pub(crate) offsets: Option<(u64, u64)>,
     /// When the primary last sent bytes, Unix time in ms, if there is a connection.
     pub(crate) read_ms: Option<i64>,
-    /// The time since which there is no link, Unix time in ms.
+    /// When the last link ended, Unix time in ms.
     pub(crate) down_since_ms: i64,
     pub(crate) copy: CopyProgress,
-    /// Why the link is not established again, if it is stopped.
+    /// Why no new link is established, if reconnecting has stopped.
     pub(crate) stopped: Option<String>,
 }
 
@@ -142,13 +143,13 @@ pub(crate) struct RoleReport {
     /// Why the server has its role, and since when, Unix time in ms.
     pub(crate) why: String,
     pub(crate) since_ms: i64,
-    /// The error of the last link to its primary, or of the last attempt to establish one.
+    /// The error of the last link to the primary, or of the last attempt to connect.
     pub(crate) trouble: Option<String>,
     /// When the last link was established, Unix time in ms.
     pub(crate) linked_ms: i64,
 }
 
-/// The link of a server; empty while it is a primary.
+/// The link of a server to its primary; unused while the server is a primary.
 pub(crate) struct Link {
     state: Mutex<State>,
     changed: Condvar,
@@ -180,12 +181,12 @@ impl Default for Link {
 }
 
 impl Link {
-    /// Returns the server's link.
+    /// Returns the link of the server.
     pub(crate) fn of(server: &Server) -> &Link {
         server.services.get()
     }
 
-    /// Returns the report about the link; `None` if the server is a primary.
+    /// Returns the report about the server's link; `None` if the server is a primary.
     pub(crate) fn report(server: &Server) -> Option<LinkReport> {
         let state = Link::of(server).state.lock();
         let (host, port) = state.primary.get()?;
@@ -211,32 +212,34 @@ impl Link {
         RoleReport { why: why.clone(), since_ms, trouble: trouble.clone(), linked_ms }
     }
 
-    /// Whether this server has data that replicas may receive: its own, or those of a primary that it is linked to.
+    /// Whether this server has data that replicas may receive: its own data as a primary, or those of a primary to
+    /// which the link is established.
     pub(crate) fn has_data(&self) -> bool {
         let state = self.state.lock();
         state.primary.get().is_none() || state.phase == Phase::Connected
     }
 
-    /// Whether the primary's data are being loaded; their place in the stream is set afterwards.
+    /// Whether a full sync is being loaded; the position of its data in the stream is set afterwards.
     pub(crate) fn copies(&self) -> bool {
         self.state.lock().phase == Phase::Copying
     }
 
-    /// Returns the stream position up to which commands were read, of which some or all are applied, as long as there
-    /// is a connection.
+    /// Returns the stream position up to which commands were received, whether or not all of them are applied; `None`
+    /// without a connection.
     pub(crate) fn read_to(&self) -> Option<u64> {
         self.state.lock().link.as_ref().filter(|link| !link.has_ended()).map(|link| link.read())
     }
 
-    /// Returns the database of the primary's next command, if this server has a primary. Exact with exclusive access.
+    /// Returns the database of the next command in the primary's stream; `None` if this server is a primary. Exact with
+    /// exclusive access.
     pub(crate) fn database(&self) -> Option<usize> {
         let state = self.state.lock();
         state.primary.get()?;
         Some(state.link.as_ref().map_or(state.database, |link| link.database()))
     }
 
-    /// Waits until all writes of this server as a primary are in its stream; returns false if the role changes, or the
-    /// server ends.
+    /// Waits until all writes that this server made as a primary are in its stream; returns false if the role changes,
+    /// or the server shuts down.
     fn wait_until_given_over(&self, server: &Server, change: u64) -> bool {
         let mut given_over = None;
         if !self.edit(change, |state| given_over = state.given_over.take()) {
@@ -253,19 +256,19 @@ impl Link {
         }
     }
 
-    /// Stops applying the primary's stream, because the server ends. The caller has exclusive access.
+    /// Stops applying the primary's stream, because the server shuts down. The caller has exclusive access.
     pub(crate) fn cut(&self) {
         if let Some(link) = &self.state.lock().link {
             link.cut();
         }
     }
 
-    /// Whether change number `change` is the latest change of the role.
+    /// Whether `change` is the number of the latest role change.
     fn is_current(&self, change: u64) -> bool {
         self.state.lock().change == change
     }
 
-    /// Waits until there is a primary to connect to; returns `None` if the server ends.
+    /// Waits until there is a primary to connect to; returns `None` if the server shuts down.
     fn wait_for_primary(&self, server: &Server) -> Option<(String, u16, u64)> {
         loop {
             self.see_to_aof(server);
@@ -273,7 +276,7 @@ impl Link {
             if server.is_stopping() {
                 return None;
             }
-            // Data received now would not be part of the saved data set.
+            // During a shutdown, data that are received now would not be part of the saved data set.
             let continues = Shutdown::of(server).stage() != ShutdownStage::Ending;
             if state.stopped.is_none()
                 && continues
@@ -285,14 +288,14 @@ impl Link {
         }
     }
 
-    /// Waits before the next attempt to connect, unless the role changes.
+    /// Waits before the next attempt to connect; a role change ends the wait.
     fn pause(&self, change: u64, time: Duration) {
         let until = Instant::now() + time;
         let mut state = self.state.lock();
         while state.change == change && !self.changed.wait_until(&mut state, until).timed_out() {}
     }
 
-    /// Lets `edit` change the state if change number `change` is still the latest. Returns whether it was.
+    /// Applies `edit` to the state if `change` is still the number of the latest role change; returns whether it was.
     fn edit(&self, change: u64, edit: impl FnOnce(&mut State)) -> bool {
         let mut state = self.state.lock();
         let is_current = state.change == change;
@@ -313,13 +316,13 @@ impl Link {
             state.trouble = Some(link.why_it_ended());
             server.conditions.set(Condition::LINK_DOWN, true);
             if state.stopped.is_some() {
-                // The data may contain only a part of the stream.
+                // After a failure, the data may contain only a part of the stream.
                 Primary::of(server).end_relay(server);
             }
         });
     }
 
-    /// Restarts the append-only file, if it was closed for a copy.
+    /// Enables the append-only file again, if it was closed for a full sync.
     fn see_to_aof(&self, server: &Server) {
         let mut state = self.state.lock();
         if !state.must_reopen_aof || server.is_loading() {

@@ -1,4 +1,4 @@
-//! Changes of the role: a primary becomes a replica; a replica follows another primary or becomes a primary.
+//! Role changes: a primary becomes a replica; a replica follows another primary or becomes a primary.
 
 use std::sync::Arc;
 use std::thread;
@@ -22,7 +22,7 @@ use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
 use crate::system::random_name::random_name;
 
-/// Why a server has its role from startup.
+/// The reason for the role that a server has at startup.
 const FROM_START: &str = "set in the configuration";
 
 /// The result of a role change.
@@ -34,12 +34,13 @@ pub(crate) enum Changed {
     No,
 }
 
-/// Makes the server a replica of `primary`, or a primary if that is none. Its data stay until those of the primary
-/// arrive. The executor's worker is inside the gate and holds no lock; `client_id` is the requesting client, and `why`
-/// is for the log.
+/// Makes the server a replica of `primary`, or a primary if `primary` is none. Its data are kept until those of the new
+/// primary arrive. The executor's worker is inside the gate and holds no lock; `client_id` is the client that requested
+/// the change, and `why` is the reason for the log.
 ///
 /// # Errors
-/// If the system provides no thread or no random numbers, or a script keeps the worker out; nothing has changed then.
+/// Returns an error if the system provides no thread or no random numbers, or a script keeps the worker from exclusive
+/// access; the role is then unchanged.
 pub(crate) fn change(
     executor: &mut Executor,
     client_id: Option<u64>,
@@ -57,11 +58,12 @@ pub(crate) fn change(
     Ok(Changed::Yes)
 }
 
-/// Makes the server a replica of one of its replicas, which is asked to become the primary, if `is_fit` with exclusive
-/// access. Returns whether it was. The executor's worker is inside the gate and holds no lock.
+/// Makes the server a replica of one of its replicas, which is then asked to become the primary. Does so only if
+/// `is_fit` returns true with exclusive access; returns whether it did. The executor's worker is inside the gate and
+/// holds no lock.
 ///
 /// # Errors
-/// As [`change`].
+/// Returns the errors of [`change`].
 pub(crate) fn cede_role(
     executor: &mut Executor,
     replica: PrimaryAddress,
@@ -86,7 +88,7 @@ fn change_if(
         start_thread(server).map_err(|error| format!("ERR cannot start a thread for the link: {error}"))?;
     }
     let act = |executor: &mut Executor, _: &mut Guards<'static>| {
-        // Records in the journal so far belong to the previous role.
+        // Journal records so far belong to the previous role.
         executor.publish();
         if !is_fit(server) {
             return None;
@@ -96,7 +98,7 @@ fn change_if(
         take(&mut state, server, primary.clone(), why);
         state.take_over = take_over;
         if primary.get().is_none() {
-            // Earlier writes are part of this history; later ones belong to no other.
+            // Earlier writes belong to the previous history as well; later writes belong to the new one only.
             Primary::of(server).take_stream(server, name);
         } else if was_primary {
             state.given_over = Some(Primary::of(server).give_stream_over(server));
@@ -126,10 +128,10 @@ fn change_if(
     Ok(true)
 }
 
-/// Takes the role from the configuration at startup, after the data set is loaded. No worker is inside the gate.
+/// Sets the configured role at startup, after the data set is loaded. No worker is inside the gate.
 ///
 /// # Errors
-/// If the system provides no thread, or no random numbers.
+/// Returns an error if the system provides no thread or no random numbers.
 pub(crate) fn take_at_start(server: &'static Server) -> Result<(), String> {
     let primary = server.config.snapshot().replicaof.clone();
     let (link, is_replica) = (Link::of(server), primary.get().is_some());
@@ -148,7 +150,7 @@ pub(crate) fn take_at_start(server: &'static Server) -> Result<(), String> {
     Ok(())
 }
 
-/// Resumes at the stream position of the loaded data, if their files give one.
+/// Continues at the stream position of the loaded data, if their files contain one.
 fn resume(server: &Server, is_replica: bool) -> Result<(), String> {
     let Some(origin) = SnapshotState::of(server).loading.origin() else { return Ok(()) };
     if origin.database >= server.keyspace.databases() {
@@ -161,7 +163,7 @@ fn resume(server: &Server, is_replica: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Takes a role. The caller has exclusive access to the keyspace, so nothing more of the last primary's stream is
+/// Sets a role. The caller has exclusive access to the keyspace, so nothing more of the previous primary's stream is
 /// applied.
 fn take(state: &mut State, server: &Server, primary: PrimaryAddress, why: &str) {
     let is_replica = primary.get().is_some();
@@ -173,7 +175,7 @@ fn take(state: &mut State, server: &Server, primary: PrimaryAddress, why: &str) 
         }
     }
     if let Some(socket) = state.socket.take() {
-        // The thread may be waiting for it. An error means that it is closed already.
+        // The link thread may be blocked on the socket. An error means that the socket is closed already.
         let _ = socket.shutdown(std::net::Shutdown::Both);
     }
     if state.primary.get().is_none() || state.phase == Phase::Connected {
@@ -187,7 +189,7 @@ fn take(state: &mut State, server: &Server, primary: PrimaryAddress, why: &str) 
     server.conditions.set(Condition::LINK_DOWN, is_replica);
 }
 
-/// Ends a link: nothing more is applied, and the connection is closed soon.
+/// Ends a link: no further commands are applied, and the connection is closed soon.
 pub(super) fn cut(server: &Server, link: &Arc<PrimaryLink>) {
     link.cut();
     if let Some((_, _, client_id)) = link.address()
@@ -197,9 +199,9 @@ pub(super) fn cut(server: &Server, link: &Arc<PrimaryLink>) {
     }
 }
 
-/// Removes all data to load those of the primary. From then on clients receive LOADING, and nothing is written to the
-/// append-only file. The executor's worker is inside the gate and holds no lock. Returns whether change number
-/// `change`, if given, was still the latest.
+/// Removes all data before a full sync is loaded. From then on, clients receive LOADING, and nothing is written to the
+/// append-only file. The executor's worker is inside the gate and holds no lock. If `change` is given and is no longer
+/// the number of the latest role change, does nothing and returns false.
 pub(crate) fn empty(executor: &mut Executor, change: Option<u64>) -> bool {
     let server = executor.server;
     let link = Link::of(server);
@@ -213,14 +215,14 @@ pub(crate) fn empty(executor: &mut Executor, change: Option<u64>) -> bool {
             rewriting::switch_off(executor);
             link.state.lock().must_reopen_aof = true;
         }
-        // Its replicas do not receive this, nor the loaded data.
+        // The replicas of this server receive neither the removal nor the loaded data as commands.
         Primary::of(server).end_relay(server);
         loading::empty(executor);
         true
     })
 }
 
-/// Starts the thread of the link, unless it runs.
+/// Starts the thread of the link, unless it is running.
 fn start_thread(server: &'static Server) -> std::io::Result<()> {
     let link = Link::of(server);
     let mut state = link.state.lock();

@@ -1,4 +1,4 @@
-//! The thread that establishes the link to the primary, and reconnects it.
+//! The thread that connects to the primary, and reconnects when the link ends.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,10 +20,10 @@ use crate::snapshot::state::SnapshotState;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::clock::unix_ms;
 
-/// Time between two attempts to connect.
+/// Pause between two attempts to connect.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Maintains the link until the server ends.
+/// Maintains the link until the server shuts down.
 pub(super) fn run(server: &'static Server) {
     let _guard = AbortOnPanic;
     let link = Link::of(server);
@@ -44,7 +44,7 @@ pub(super) fn run(server: &'static Server) {
     }
 }
 
-/// Establishes the link and waits for its end.
+/// Establishes the link and waits until it ends.
 fn attempt(
     server: &'static Server,
     link: &'static Link,
@@ -75,7 +75,7 @@ fn attempt(
     Ok(())
 }
 
-/// Connects, loads data if they are sent, and passes the connection to a worker. Returns the link.
+/// Connects, loads a full sync if the primary sends one, and passes the connection to a worker. Returns the link.
 fn connect(
     server: &'static Server,
     link: &'static Link,
@@ -106,7 +106,8 @@ fn connect(
     }
     handshake::introduce(&mut channel, &config)?;
     let stream = Primary::of(server);
-    // The server that is to take over knows this server's current name.
+    // A server that is asked to take over knows the current replication ID of this server; other servers may know only
+    // the previous one.
     let held = match take_over {
         TakeOver::No | TakeOver::Taken => stream.held_by_known_name(),
         TakeOver::Wanted | TakeOver::Asked => stream.held(),
@@ -125,7 +126,7 @@ fn connect(
             return Err("the primary resumes a stream that this server does not have".to_owned());
         }
         (Answer::Copy { id, offset }, _) => {
-            // Clients that wait for the end of the failover do not wait for the copy.
+            // Clients that wait for the end of the failover need not wait for the full sync.
             drop(failover.take());
             let origin = format!("{host}:{port}");
             let input = copying::receive(server, link, change, &mut channel, &origin)?;
@@ -156,8 +157,8 @@ fn connect(
     Ok(primary)
 }
 
-/// A failover in which the other server has taken over. Dropping this ends it: when this server has the new name of the
-/// stream, or knows that it will not have it soon.
+/// A failover in which the other server has taken over. Dropping this value ends the failover: once this server has the
+/// new replication ID of the stream, or knows that it will not receive it soon.
 struct EndedFailover(&'static Server);
 
 impl Drop for EndedFailover {
@@ -166,7 +167,7 @@ impl Drop for EndedFailover {
     }
 }
 
-/// Records the outcome of the request to take over. Returns whether the other server takes over with this reply.
+/// Records the outcome of the request to take over. Returns whether the other server accepted it with this reply.
 fn takes_over(
     server: &Server,
     link: &Link,
@@ -178,7 +179,8 @@ fn takes_over(
     match answer {
         Ok(_) => set_take_over(TakeOver::No),
         Err(NoAnswer::Unknown(_)) => set_take_over(TakeOver::Asked),
-        // The other server may say that it is a primary: then it has received the request that got no reply.
+        // If a server that was asked before replies that it is a primary, it has received the earlier request, whose
+        // reply was lost.
         Err(NoAnswer::Refused(why)) if before == TakeOver::Asked && why.contains("to a master") => {
             set_take_over(TakeOver::Taken);
         }
@@ -191,7 +193,7 @@ fn takes_over(
     answer.is_ok()
 }
 
-/// Waits for the end of a link. Meanwhile the primary receives this server's offset each second.
+/// Waits until a link ends, and makes its worker send this server's offset to the primary each second.
 fn watch(server: &Server, link: &Link, primary: &Arc<PrimaryLink>) {
     link.see_to_aof(server);
     while !primary.wait_for_end(TICK) {

@@ -1,26 +1,27 @@
-//! Disconnected replicas: those for which the stream is still kept, and those whose next full sync is delayed because
-//! they were too slow or do not load their copies.
+//! Disconnected replicas: replicas for which the stream is still kept, and replicas whose next full sync is delayed
+//! because they were too slow or did not load their copies.
 
 use std::collections::BTreeMap;
 
-/// How many replicas are remembered.
+/// The maximum number of replicas in each table.
 const MANY: usize = 64;
 
-/// How long the next copy for a replica that was too slow is delayed, the first time and at most, in ms.
+/// The delay of the next copy for a replica that was too slow or did not load its copies, in ms: the first delay, and
+/// the maximum. The delay doubles each time.
 const HELD_BACK_MIN_MS: i64 = 10_000;
 const HELD_BACK_MAX_MS: i64 = 300_000;
 
-/// Consecutive copies that a replica may receive without loading them before the next one is delayed: its link may have
-/// broken each time.
+/// The number of consecutive copies that a replica receives without loading them before its next copy is delayed: up to
+/// then, a broken link may be the reason.
 const UNLOADED_MAX: u32 = 3;
 
-/// Time after which a slow replica is treated like any other, in ms.
+/// Time in ms after which a delayed replica is treated like any other.
 const FORGIVEN_AFTER_MS: i64 = 1_800_000;
 
 struct Absent {
-    /// The position from which it will resume.
+    /// The stream position from which the replica will resume.
     position: u64,
-    /// When it disconnected, Unix time in ms.
+    /// When the replica disconnected, Unix time in ms.
     since_ms: i64,
 }
 
@@ -29,15 +30,15 @@ struct Absent {
 pub(super) enum Fault {
     /// The replica was too slow for the stream.
     Slow,
-    /// The replica loaded none of its last copies.
+    /// The replica did not load its last copies.
     Unloaded,
 }
 
 struct Slow {
     fault: Fault,
-    /// How many times this happened.
+    /// How many times the replica was at fault.
     times: u32,
-    /// When it last happened, Unix time in ms.
+    /// When the replica was last at fault, Unix time in ms.
     at_ms: i64,
 }
 
@@ -53,7 +54,7 @@ impl Slow {
 pub(super) struct AbsentReplicas {
     disconnected: BTreeMap<String, Absent>,
     slow: BTreeMap<String, Slow>,
-    /// Per replica, the number of consecutive copies that it received and did not load.
+    /// The number of consecutive copies that each replica received and did not load.
     unloaded: BTreeMap<String, u32>,
 }
 
@@ -111,7 +112,8 @@ impl AbsentReplicas {
         (left_ms > 0).then_some((left_ms, slow.fault))
     }
 
-    /// Forgets replicas that need bytes before `position`, and those that disconnected before this Unix time in ms.
+    /// Removes disconnected replicas that need bytes before `position`, or that disconnected before this Unix time in
+    /// ms.
     pub(super) fn forget(&mut self, position: u64, disconnected_before_ms: i64) {
         self.disconnected
             .retain(|_, absent| absent.position >= position && absent.since_ms >= disconnected_before_ms);

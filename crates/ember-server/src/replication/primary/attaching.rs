@@ -21,17 +21,17 @@ use crate::replication::failover::stage::{Failover, FailoverStage};
 use crate::replication::link::Link;
 use crate::replication::shutdown::stage::{Shutdown, ShutdownStage};
 
-/// The data that a replica has: the stream with this name, up to this position.
+/// The data that a replica has: the stream with this replication ID, up to this position.
 pub(crate) struct Held<'a> {
     pub(crate) id: &'a str,
     pub(crate) position: u64,
 }
 
-/// Makes the client a replica. It resumes at its position if possible; otherwise it receives a copy. A client that sent
-/// SYNC (`is_old`) understands no reply except the copy.
+/// Makes the client a replica. A replica resumes at its position if possible; otherwise it receives a copy of the data.
+/// A client that sent SYNC (`is_old`) understands no reply except the copy.
 ///
 /// # Errors
-/// If this server itself currently has no data to pass on.
+/// Returns an error if this server currently has no data to pass on.
 pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_old: bool) -> SessionResult {
     let Execution { executor, client, reply, .. } = execution;
     let server = executor.server;
@@ -90,7 +90,8 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
         );
     }
     if let Some((left_ms, fault)) = primary.absent.lock().held_back_ms(&view.name(), now_ms) {
-        // Otherwise the replica would receive copy after copy and never the end of one. It retries after this reply.
+        // Without the delay, the replica would receive copy after copy, and never a whole one. The replica retries
+        // after this reply.
         let left_s = left_ms / 1000 + 1;
         let why = match fault {
             Fault::Slow => "was too slow",
@@ -108,12 +109,12 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
     };
     let copy = match &part {
         Some(part) if is_copied_only => Arc::clone(part),
-        // A replica that wants a part of the data still needs the position at which the stream resumes.
+        // A replica that receives only a part of the data still needs the position at which the stream continues.
         _ => {
             let form = Form::of(program, vocabulary.known.and(vocabulary.missed));
-            // The copy must contain the commands that the replica missed. A replica that receives no stream must get
-            // the current data. A client that sent SYNC cannot be a replica that resumes: tools read its stream as what
-            // happens from then on.
+            // A copy that has begun is unsuitable in three cases: the replica missed commands, whose effects the copy
+            // must contain; the replica receives no stream, so the copy must be current; or the client sent SYNC, and
+            // tools that do so treat the stream as the changes from then on.
             let takes_begun = vocabulary.missed == Words::NONE && !is_copied_only && !is_old;
             Copy::join(server, &executor.config, &view, form, takes_begun)
         }
@@ -132,10 +133,10 @@ fn become_replica(client: &mut Client, feed: Box<ReplicaFeed>, config: &Config) 
     replica.feed = Some(feed);
 }
 
-/// Resumes a replica at its position if that is part of this history and the bytes after it are kept. Returns the
-/// history's name.
+/// Resumes a replica at its position, if this history includes that position and the bytes after it are kept. Returns
+/// the replication ID of the history.
 fn resume(primary: &Primary, held: &Held<'_>, view: &Arc<ReplicaView>) -> Option<String> {
-    // Until the replica has joined, nothing may be discarded and the history must keep its name.
+    // Until the replica is registered, no part of the stream may be discarded and the replication ID must not change.
     let stream = primary.stream.lock();
     let history = primary.history();
     let is_kept = (stream.first()..=stream.backlog.end()).contains(&held.position);

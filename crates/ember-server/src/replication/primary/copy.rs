@@ -1,13 +1,14 @@
-//! Copies of the data set for full syncs: for replicas whose data the stream cannot continue.
+//! Copies of the data set for full syncs: for replicas that cannot resume with the stream.
 //!
-//! Replicas that ask within `repl-diskless-sync-delay` of each other and read the same format share one copy. It is the
-//! keyspace at one moment, taken with exclusive access after a certain record of the journal; the stream continues
-//! after that record. It is written to a [`Spool`] at full speed, so commands wait for no replica's link. Replicas that
-//! support an end mark receive it while it is written, others when it is complete.
+//! Replicas that request a full sync within `repl-diskless-sync-delay` of each other and read the same format share one
+//! copy. A copy is the keyspace at one moment, taken with exclusive access after a certain record of the journal; the
+//! stream continues after that record. The copy is written to a [`Spool`] at full speed, so commands never wait for a
+//! replica's link. Replicas that support an end mark receive the copy while it is written, other replicas when it is
+//! complete.
 //!
-//! A replica whose link breaks early receives the same copy again, so it does not cost another one. A copy that has
-//! begun can be joined as long as its first byte and the stream after it are kept. It is kept for [`JOINED_WITHIN`]
-//! when no replica reads it any more.
+//! A replica whose link breaks before it has received the whole copy can receive the same copy again, which saves
+//! writing another one. A replica can join a copy that has begun as long as the copy's first byte and the stream after
+//! the copy are kept. A copy that no replica reads is kept for [`JOINED_WITHIN`].
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -25,19 +26,20 @@ use super::vocabulary::Words;
 use crate::clients::replica::Program;
 use crate::server::Server;
 
-/// The readers that a copy is for. Only replicas that read the same format share one.
+/// The kind of replica that a copy is for. Only replicas that read the same format share a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Redis of any version.
+    /// Redis of any version, or a program that does not announce what it supports.
     Redis,
-    /// Redis with support for expiries of hash fields, or whose support is being determined.
+    /// Redis that supports expiries of hash fields, or whose support this copy is to determine.
     NewRedis,
     Valkey,
     Ember,
 }
 
 impl Form {
-    /// Returns the form for a replica that supports these commands, or whose support is being determined.
+    /// Returns the form for a replica that supports these groups of commands, or whose support its copy is to
+    /// determine.
     pub(super) fn of(program: Program, words: Words) -> Form {
         match program {
             Program::Ember => Form::Ember,
@@ -47,45 +49,46 @@ impl Form {
         }
     }
 
-    /// Returns the RDB version for data with or without expiring fields.
+    /// Returns the RDB version of a copy of data with or without expiring hash fields.
     pub(super) fn version(self, has_expiring_fields: bool) -> u16 {
         match self {
             Form::Redis if !has_expiring_fields => FILE_VERSION,
-            // An older Redis refuses this version with an error: it cannot hold such data.
+            // An older Redis refuses this version with an error, because it cannot represent such data.
             Form::Redis | Form::NewRedis | Form::Ember => VERSION_MAX,
             Form::Valkey => VALKEY_VERSION,
         }
     }
 }
 
-/// How long a copy is kept for replicas that have lost their links to return: they retry each second.
+/// How long a copy that no replica reads is kept: replicas that have lost their links retry each second.
 const JOINED_WITHIN: Duration = Duration::from_secs(5);
 
-/// A copy of the data, from the request for it to its last byte.
+/// A copy of the data set, from the first request for it to its last byte.
 pub(super) struct Copy {
     form: Form,
     begins_at: Instant,
     members: Mutex<Vec<Arc<ReplicaView>>>,
-    /// The history and position at which the stream continues after it.
+    /// The replication ID and the position at which the stream continues after the copy.
     place: OnceLock<(String, u64)>,
-    /// The time since which no replica reads it, if none does.
+    /// When the last replica stopped reading the copy; `None` while a replica reads it.
     unread_since: Mutex<Option<Instant>>,
-    /// Its bytes, or why there are none.
+    /// The bytes of the copy once writing has begun, or why it could not begin.
     begun: OnceLock<Result<Spooled, String>>,
 }
 
-/// The bytes of a copy.
+/// The bytes of a copy that has begun.
 #[derive(Debug)]
 pub(super) struct Spooled {
     pub(super) spool: Spool,
-    /// The version of the RDB format.
+    /// The RDB version of the copy.
     pub(super) version: u16,
-    /// It may be read before it is complete.
+    /// Whether replicas may read the copy before it is complete.
     pub(super) is_streamed: bool,
 }
 
 impl Copy {
-    /// Returns the copy for a replica: the next one of this form to begin, or with `takes_begun` one that has begun.
+    /// Returns the copy for a replica: one of this form that has not begun, or with `takes_begun` preferably one that
+    /// has.
     pub(super) fn join(
         server: &Server,
         config: &Config,
@@ -117,8 +120,8 @@ impl Copy {
         copy
     }
 
-    /// Joins a copy that has begun and has the format of one that would begin now, if the replica can still read all of
-    /// it and the stream after it.
+    /// Joins a copy that has begun and has the RDB version and the streaming setting that a new copy would have, if the
+    /// replica can still read the whole copy and the stream after it.
     fn join_begun(
         server: &Server,
         config: &Config,
@@ -140,7 +143,7 @@ impl Copy {
         let stream = primary.stream.lock();
         let mut members = copy.members.lock();
         match copy.place.get() {
-            // `meet_stream` is still to come and will notify its members.
+            // `meet_stream` has yet to be called, and will set the position of all members.
             None => {}
             Some((id, position)) => {
                 let is_kept = (stream.first()..=stream.backlog.end()).contains(position);
@@ -152,7 +155,7 @@ impl Copy {
         }
         members.push(Arc::clone(replica));
         let Some(Ok(Spooled { spool, .. })) = copy.begun() else { return None };
-        // From now on the writer keeps everything that this member has yet to read.
+        // From now on, the writer keeps the bytes that this member has yet to read.
         spool.forget_before(0);
         if !spool.is_kept() {
             members.pop();
@@ -161,18 +164,18 @@ impl Copy {
         Some(Arc::clone(copy))
     }
 
-    /// Whether all its bytes are kept or still to come.
+    /// Whether every byte of the copy is kept or has yet to be written.
     fn is_kept(&self) -> bool {
         matches!(self.begun(), Some(Ok(spooled)) if spooled.spool.is_kept()
             && !matches!(spooled.spool.whole(), Some(Err(_))))
     }
 
-    /// Returns the readers that it is for.
+    /// Returns the kind of replica that the copy is for.
     pub(super) fn form(&self) -> Form {
         self.form
     }
 
-    /// Creates a copy for one replica alone: `written`, after which the stream continues at `position`.
+    /// Creates a complete copy for a single replica from the bytes `written`; the stream continues at `place`.
     pub(super) fn finished(place: (String, u64), written: Result<Spool, String>) -> Arc<Copy> {
         let begun = written.map(|spool| {
             spool.end(Ok(()));
@@ -188,22 +191,22 @@ impl Copy {
         })
     }
 
-    /// Returns the position at which the stream continues after it, once that is known.
+    /// Returns the position at which the stream continues after the copy, once that is known.
     pub(super) fn position(&self) -> Option<u64> {
         self.place.get().map(|(_, position)| *position)
     }
 
-    /// Its bytes once there are some, or why there never will be any.
+    /// Returns the bytes of the copy once writing has begun, or why it could not begin.
     pub(super) fn begun(&self) -> Option<&Result<Spooled, String>> {
         self.begun.get()
     }
 
-    /// Makes its bytes writable and readable.
+    /// Sets the spool that the copy is written to and read from.
     pub(super) fn begin(&self, spool: Spool, version: u16, is_streamed: bool) {
         let _ = self.begun.set(Ok(Spooled { spool, version, is_streamed }));
     }
 
-    /// Records why it will never be complete.
+    /// Records why the copy will never be complete.
     pub(super) fn fail(&self, error: String) {
         if self.begun.set(Err(error.clone())).is_err()
             && let Some(Ok(Spooled { spool, .. })) = self.begun.get()
@@ -212,7 +215,7 @@ impl Copy {
         }
     }
 
-    /// Records how many bytes a member has received, and discards those that all have received.
+    /// Records how many bytes a member has received, and discards the bytes that all members have received.
     pub(super) fn record_sent(&self, member: &ReplicaView, bytes: u64) {
         member.copied.store(bytes, Ordering::Relaxed);
         if let Some(Ok(Spooled { spool, .. })) = self.begun.get() {
@@ -225,10 +228,10 @@ impl Copy {
         }
     }
 
-    /// Sets the history and `position` at which the stream continues after it. Nothing from there on is discarded
-    /// before all members have received it.
+    /// Sets the replication ID and the `position` at which the stream continues after the copy. The stream from there
+    /// on is kept until all members have received it.
     pub(super) fn meet_stream(&self, id: String, position: u64) {
-        // A replica that joins sees either the place, or is notified here.
+        // A replica that joins holds this lock, so either it reads the position, or the loop below sets it.
         let members = self.members.lock();
         for member in members.iter().filter(|member| !member.is_copied_only) {
             member.begin_at(position);
@@ -236,7 +239,7 @@ impl Copy {
         let _ = self.place.set((id, position));
     }
 
-    /// Whether a connected member reads the file, not only the position.
+    /// Whether a connected member receives the copy itself, not only the stream position after it.
     pub(super) fn is_wanted(&self) -> bool {
         self.members
             .lock()
@@ -244,7 +247,7 @@ impl Copy {
             .any(|member| member.receives_all && !member.is_closed.load(Ordering::Relaxed))
     }
 
-    /// Whether a member reads it, or did until recently: a replica whose link has broken reconnects.
+    /// Whether a member reads the copy, or did so within [`JOINED_WITHIN`]: a replica whose link has broken reconnects.
     pub(super) fn is_or_was_lately_read(&self) -> bool {
         let whole = match self.begun() {
             Some(Ok(spooled)) => spooled.spool.whole().and_then(Result::ok),
@@ -263,7 +266,7 @@ impl Copy {
         unread_since.get_or_insert_with(Instant::now).elapsed() < JOINED_WITHIN
     }
 
-    /// Whether replicas may still join it.
+    /// Whether replicas may still join the copy.
     pub(super) fn is_joinable(&self) -> bool {
         self.is_kept() && self.is_or_was_lately_read()
     }

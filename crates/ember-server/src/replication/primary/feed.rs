@@ -1,4 +1,4 @@
-//! The output of a replica's connection, which replaces replies.
+//! The output of a replica's connection, sent instead of replies.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,30 +16,30 @@ use crate::server::Server;
 use crate::system::clock::unix_ms;
 use crate::system::random_name::random_name;
 
-/// Why a replica is disconnected that needs bytes which are no longer kept.
+/// The reason for disconnecting a replica that needs bytes which are no longer kept.
 pub(super) const LAG_EXCEEDED: &str =
     "it lags by more than repl-backlog-size and repl-backlog-spill, or client-output-buffer-limit, allow";
 
-/// Why a replica is disconnected that wanted only a copy.
+/// The reason for disconnecting a replica that requested only a copy.
 const SERVED: &str = "it has received the requested copy of the data";
 
-/// Bytes sent at once.
+/// The maximum number of bytes read from the copy or the stream at once.
 const PORTION_BYTES: usize = 256 * 1024;
 
-/// Interval of keepalives to a replica that waits for its copy: empty lines, which it skips.
+/// Interval of keepalives to a replica that waits for its copy: empty lines, which the replica skips.
 const SIGN_INTERVAL: Duration = Duration::from_secs(1);
 
 enum State {
-    /// The copy is not there yet; `is_position_sent` says whether the replica has received the position at which the
+    /// The copy has not begun; `is_position_sent` says whether the replica has received the position at which the
     /// stream continues.
     Waiting { copy: Arc<Copy>, is_position_sent: bool, next_sign: Instant },
-    /// The replica has received `sent` bytes of the copy. After the copy come the mark, if the replica expects one, and
-    /// the stream from this position.
+    /// The replica has received `sent` bytes of the copy. After the copy, it receives the mark, if it supports one, and
+    /// then the stream from `position`.
     Copying { copy: Arc<Copy>, sent: u64, mark: Option<String>, position: u64 },
-    /// The replica has received the mark, and receives the stream after it confirms that it loaded the copy: a replica
-    /// that waits for a mark takes bytes that arrive with it for the end of the copy.
+    /// The replica has received the mark. The stream is sent only after the replica confirms that it loaded the copy,
+    /// because a replica that waits for a mark treats bytes that arrive with the mark as the end of the copy.
     Marked { position: u64 },
-    /// The replica receives the stream from here on.
+    /// The replica receives the stream from this position on.
     Following { position: u64 },
 }
 
@@ -47,23 +47,23 @@ enum State {
 pub(super) struct ReplicaFeed {
     server: &'static Server,
     view: Arc<ReplicaView>,
-    /// The copy to send instead of the full one, if the replica wants a part of the data.
+    /// The copy to send instead of the full copy, if the replica requested only a part of the data.
     part: Option<Arc<Copy>>,
     vocabulary: Vocabulary,
     /// Checks the stream for unsupported commands, unless the replica supports all.
     reader: Option<Reader>,
-    /// The commands that the replica proves to support by confirming that it has loaded its copy.
+    /// The groups of commands that the replica proves to support by confirming that it has loaded its copy.
     shows: Option<Words>,
-    /// The replica supports a mark at the end of a copy.
+    /// Whether the replica supports a mark at the end of a copy.
     knows_marks: bool,
-    /// The replica has received its whole copy.
+    /// Whether the replica has received its whole copy.
     has_copy: bool,
     state: State,
 }
 
 impl ReplicaFeed {
-    /// Returns the feed of a replica that receives a copy. A replica that sent SYNC does not receive the position at
-    /// which the stream continues.
+    /// Returns the feed of a replica that receives a copy. `is_position_sent` is true for a replica that sent SYNC: it
+    /// must not receive the position at which the stream continues.
     pub(super) fn with_copy(
         server: &'static Server,
         view: Arc<ReplicaView>,
@@ -78,7 +78,7 @@ impl ReplicaFeed {
         feed
     }
 
-    /// Returns the feed of a replica that resumes at a position from which the stream is kept.
+    /// Returns the feed of a replica that resumes at a position; the stream from there on is kept.
     pub(super) fn following(
         server: &'static Server,
         view: Arc<ReplicaView>,
@@ -108,8 +108,8 @@ impl ReplicaFeed {
         }
     }
 
-    /// Records that the replica has received a copy of this version. A replica that does not support the contents does
-    /// not load them, and receives nothing more.
+    /// Records that the replica has received a copy of this RDB version. A replica that does not support the contents
+    /// cannot load the copy, and receives nothing more.
     fn has_got_copy(&mut self, version: u16) {
         let Vocabulary { program, known, missed } = self.vocabulary;
         let shown = Words::shown_by_copy(program, version, missed);
@@ -118,13 +118,13 @@ impl ReplicaFeed {
         self.has_copy = true;
     }
 
-    /// Marks the replica online: it has all data and counts for writes that require replicas.
+    /// Marks the replica online: it has all data, and counts as a good replica for writes that require some.
     fn go_online(&mut self) {
         self.view.enter(Stage::Online, unix_ms());
         good_replicas::refuse_writes(self.server, &self.server.config.snapshot());
     }
 
-    /// Checks the output from this byte on for commands that the replica does not support.
+    /// Checks the output from byte `from` on for commands that the replica does not support.
     fn check_commands(&mut self, output: &mut Reply, from: usize) -> Result<(), Over> {
         let primary = Primary::of(self.server);
         if let Some(shown) = self.shows.filter(|_| self.view.has_confirmed()) {
@@ -140,14 +140,14 @@ impl ReplicaFeed {
         })
     }
 
-    /// Reads the next bytes of the stream.
+    /// Appends the next bytes of the stream to the output.
     fn follow(&mut self, position: u64, output: &mut Reply) -> Result<(), Over> {
         let primary = Primary::of(self.server);
         let from = output.len_bytes();
         let (in_memory, on_disk) = {
             let stream = primary.stream.lock();
-            // Its connection may be closing because the history has branched: the bytes that follow have a history name
-            // that it does not know.
+            // If the history has branched, the connection is about to be closed: the bytes that follow belong to a
+            // replication ID that the replica does not know.
             if self.view.client.is_cut() {
                 return Ok(());
             }
@@ -231,7 +231,7 @@ impl Feed for ReplicaFeed {
                 let (is_marked, version) = (mark.is_some(), *version);
                 if let Some(mark) = mark.take() {
                     output.raw(mark.as_bytes());
-                    // The output so far is sent before the connection is closed.
+                    // The pending output is sent before the connection is closed.
                     self.state = State::Copying { copy: Arc::clone(copy), sent: *sent, mark: None, position };
                 }
                 if self.view.is_copied_only && is_marked {

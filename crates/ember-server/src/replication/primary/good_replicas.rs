@@ -1,5 +1,5 @@
-//! Whether enough replicas are good for writes: connected, with all data, and last heard from within
-//! `min-replicas-max-lag`.
+//! Whether enough replicas are good: connected, with all data, and last heard from within `min-replicas-max-lag`.
+//! Writes may require a number of them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,7 +22,7 @@ pub(crate) fn count(server: &Server, config: &Config) -> usize {
 }
 
 /// Refuses writes while fewer replicas are good than `min-replicas-to-write` or a client requires, and accepts them
-/// again otherwise. Commands that a replica receives from its primary are not refused.
+/// otherwise. Commands from this server's own primary are never refused.
 pub(crate) fn refuse_writes(server: &Server, config: &Config) {
     let primary = Primary::of(server);
     let (wanted, to_sync) = (config.min_replicas_to_write as usize, config.sync_replicas as usize);

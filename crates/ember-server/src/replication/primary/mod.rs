@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! subscriber.rs  a subscriber of the journal: records → backlog, with PING and GETACK between them
-//! spill.rs       the part of the stream that is kept on disk; absent.rs the replicas that it is kept for
+//! spill.rs       the part of the stream on disk; absent.rs: disconnected replicas, for which it is kept
 //! nameless.rs    unnamed files for data beyond the memory limits
 //! feed.rs        the output of a replica's connection: a copy of the data, then the stream
 //! copy.rs        the data set at one moment, for full syncs; taking.rs takes it
@@ -16,13 +16,13 @@
 //! good_replicas.rs   whether there are enough replicas to write
 //! ```
 //!
-//! A replica stays a connection of its worker, which reads REPLCONF ACK like any command and sends the output of its
-//! [`Feed`](crate::clients::replica::Feed) whenever the socket accepts it. The thread that appends to the stream
-//! notifies the workers that have replicas. So no thread stands between a write and the replicas, and TLS, CLIENT LIST,
+//! A replica remains an ordinary connection of its worker, which reads REPLCONF ACK like any command and sends the
+//! output of its [`Feed`](crate::clients::replica::Feed) whenever the socket accepts it. The thread that appends to the
+//! stream notifies the workers that have replicas. So the stream passes through no extra thread, and TLS, CLIENT LIST,
 //! CLIENT KILL and limits work as for all connections.
 //!
 //! The stream continues as long as there are replicas, and for `repl-backlog-ttl` after the last one has disconnected.
-//! On a replica, it continues as long as the server is one.
+//! On a replica, the stream continues as long as the server is a replica.
 
 mod absent;
 pub(crate) mod attaching;
@@ -72,20 +72,20 @@ pub(crate) use subscriber::StreamSubscriber;
 use vocabulary::LearntWords;
 use waiting::Waits;
 
-/// The kept part of the stream.
+/// The part of the stream that is kept.
 struct Stream {
     backlog: Backlog,
-    /// The bytes before the backlog, if a replica needs them.
+    /// The bytes before the backlog, on disk, if a replica needs them.
     spill: Spill,
     milestones: Milestones,
-    /// The number of the last record in it.
+    /// The number of the last record in the stream.
     last_record: u64,
-    /// The position of trailing GETACKs, if nothing else follows them.
+    /// The position at which trailing GETACKs begin, if nothing follows them.
     getacks_at: Option<u64>,
 }
 
 impl Stream {
-    /// Returns an empty stream that begins at a position, after a record.
+    /// Returns an empty stream that begins at this position, after record `last_record`.
     fn new(position: u64, last_record: u64) -> Stream {
         Stream {
             backlog: Backlog::new(position),
@@ -104,25 +104,25 @@ impl Stream {
     }
 }
 
-/// A worker with replicas.
+/// The replicas of one worker, as seen by the thread that appends to the stream.
 #[derive(Default)]
 struct Listener {
     replicas: AtomicUsize,
-    /// The worker was notified and has not read the stream since.
+    /// Whether the worker was notified and has not read the stream since.
     is_notified: AtomicBool,
 }
 
-/// The primary's side of a server.
+/// The state of a server as a primary: its stream, and the replicas that receive it.
 pub(crate) struct Primary {
-    /// Files on disk are encrypted.
+    /// Whether files on disk are encrypted.
     encrypts: AtomicBool,
     history: Mutex<History>,
     stream: Mutex<Stream>,
     /// The position after the last byte of the stream.
     end: AtomicU64,
-    /// The server has become a replica, and not all its earlier writes are in the stream yet.
+    /// Whether the server has become a replica, but not all its earlier writes are in the stream yet.
     gives_over: AtomicBool,
-    /// Whether records go into the stream.
+    /// Whether there is a stream.
     is_on: AtomicBool,
     replicas: Mutex<BTreeMap<u64, Arc<ReplicaView>>>,
     absent: Mutex<AbsentReplicas>,
@@ -130,36 +130,36 @@ pub(crate) struct Primary {
     orders: OrderQueue<Order>,
     /// Copies that wait for more replicas before they begin: at most one of each form.
     gathering: Mutex<Vec<Arc<Copy>>>,
-    /// Copies that have begun and may still be joined.
+    /// Copies that have begun and that replicas may still join.
     begun: Mutex<Vec<Arc<Copy>>>,
     learnt_words: Mutex<LearntWords>,
-    /// GETACK is to be sent to the replicas.
+    /// Whether a GETACK is to be sent to the replicas.
     are_acks_requested: AtomicBool,
     waits: Waits,
-    /// Clients that require another number of replicas for their writes than the configuration says.
+    /// The clients that require another number of replicas for their writes than the configuration.
     pub(crate) sync_wishes: SyncWishes,
-    /// Replies wait for replicas: a GETACK follows all that is written.
+    /// Whether replies wait for replicas, so that a GETACK follows each part of the stream.
     syncs: AtomicBool,
-    /// Replicas must have the writes on disk.
+    /// Whether replies wait until replicas have the writes on disk.
     requires_disk: AtomicBool,
-    /// The time since which there is no replica, Unix time in ms; 0 while there is one, or no stream.
+    /// When the last replica disconnected, Unix time in ms; 0 while a replica is connected or there is no stream.
     without_replicas_since_ms: AtomicI64,
     pub(crate) counts: Counts,
 }
 
-/// Synchronization counters of INFO.
+/// The synchronization counters in INFO.
 #[derive(Default)]
 pub(crate) struct Counts {
-    /// Full syncs.
+    /// The number of full syncs.
     pub(crate) full: AtomicU64,
-    /// Partial syncs.
+    /// The number of partial syncs.
     pub(crate) partial: AtomicU64,
-    /// Partial syncs that were requested but not possible.
+    /// The number of partial syncs that were requested but not possible.
     pub(crate) partial_refused: AtomicU64,
 }
 
 impl Counts {
-    /// Sets all to zero.
+    /// Sets all counters to zero.
     pub(crate) fn reset(&self) {
         [&self.full, &self.partial, &self.partial_refused]
             .into_iter()
@@ -168,7 +168,7 @@ impl Counts {
 }
 
 impl Primary {
-    /// Returns the state of a server with this many workers, whose data has this history name.
+    /// Returns the state of a server with this number of workers, whose data have the replication ID `id`.
     pub(crate) fn new(workers: usize, id: String, encrypts: bool) -> Primary {
         Primary {
             encrypts: AtomicBool::new(encrypts),
@@ -199,35 +199,37 @@ impl Primary {
         server.services.get()
     }
 
-    /// Returns the names of the stream.
+    /// Returns the replication IDs of the stream.
     pub(crate) fn history(&self) -> History {
         self.history.lock().clone()
     }
 
-    /// Renames the stream, without a predecessor.
+    /// Sets the replication ID of the stream, without a previous one.
     pub(crate) fn rename_history(&self, id: String) {
         *self.history.lock() = History::new(id);
     }
 
-    /// Renames the stream from its end on. Replicas are disconnected, so that they reconnect and receive the new name.
+    /// Continues the stream under a new replication ID from its end on. Replicas are disconnected, so that they
+    /// reconnect and receive the new ID.
     pub(crate) fn branch_history(&self, server: &Server, id: String) {
         {
-            // A replica that is resuming is either disconnected below or receives the new name.
+            // A replica that resumes concurrently is either disconnected below or receives the new ID.
             let stream = self.stream.lock();
             self.history.lock().branch(id, stream.backlog.end());
         }
         self.disconnect_all(server, "it must reconnect to receive the new replication ID");
     }
 
-    /// Returns the data that this server has: the name of their history, and the position in it. `None` if there is no
-    /// stream.
+    /// Returns the data that this server has: their replication ID, and the position in the stream. `None` if there is
+    /// no stream.
     pub(crate) fn held(&self) -> Option<(String, u64)> {
         let stream = self.stream.lock();
         self.is_on.load(Ordering::Relaxed).then(|| (self.history().id, stream.backlog.end()))
     }
 
-    /// Returns the same under the name that other servers know. While nothing was added to the stream under the name
-    /// that this server has given it, and no replica has received that name, the data belong to the history before.
+    /// Returns the same as [`Primary::held`] under the replication ID that other servers know. If this server has
+    /// chosen its current ID, but has appended nothing to the stream since and no replica has received that ID, other
+    /// servers know only the previous ID.
     pub(crate) fn held_by_known_name(&self) -> Option<(String, u64)> {
         let (id, position) = self.held()?;
         let replicas = self.counts.full.load(Ordering::Relaxed) + self.counts.partial.load(Ordering::Relaxed);
@@ -236,24 +238,24 @@ impl Primary {
         Some(before.unwrap_or((id, position)))
     }
 
-    /// Whether a replica that has confirmed a position has everything in the stream except trailing GETACKs.
+    /// Whether a replica that has confirmed `position` has the whole stream, except for trailing GETACKs.
     pub(crate) fn is_all(&self, position: u64) -> bool {
         let stream = self.stream.lock();
         position == stream.backlog.end() || stream.getacks_at == Some(position)
     }
 
-    /// Whether all records are in the stream. Exact with exclusive access.
+    /// Whether all journal records are in the stream. Exact with exclusive access.
     pub(crate) fn has_all_records(&self, server: &Server) -> bool {
         self.stream.lock().last_record == server.journal.last_number() && !self.orders.has_some()
     }
 
-    /// Requests a GETACK to the replicas.
+    /// Requests that a GETACK is sent to the replicas.
     pub(crate) fn request_acks(&self, server: &Server) {
         self.are_acks_requested.store(true, Ordering::SeqCst);
         server.journal.call_thread();
     }
 
-    /// Whether a client, a failover or a shutdown waits until replicas have the writes.
+    /// Whether a client, a failover or a shutdown waits for acknowledgements of replicas.
     pub(crate) fn is_awaited(&self, server: &Server) -> bool {
         self.syncs.load(Ordering::Relaxed)
             || self.waits.has_some()
@@ -274,7 +276,7 @@ impl Primary {
         self.end.load(Ordering::Acquire)
     }
 
-    /// Returns the same position, including bytes that another thread is just appending.
+    /// Returns the position after the last byte of the stream, waiting for a thread that is appending to it.
     pub(crate) fn settled_end(&self) -> u64 {
         self.stream.lock().backlog.end()
     }
@@ -284,12 +286,12 @@ impl Primary {
         self.is_on.load(Ordering::Relaxed).then(|| self.stream.lock().first())
     }
 
-    /// Returns the memory of the kept stream in bytes.
+    /// Returns the memory of the backlog in bytes.
     pub(crate) fn backlog_bytes(&self) -> usize {
         if self.is_on.load(Ordering::Relaxed) { self.stream.lock().backlog.memory_bytes() } else { 0 }
     }
 
-    /// Returns the bytes of the kept stream on disk.
+    /// Returns the number of stream bytes that are kept on disk.
     pub(crate) fn spilled_bytes(&self) -> u64 {
         self.stream.lock().spill.bytes()
     }
@@ -318,16 +320,16 @@ impl Primary {
         self.listeners[view.client.worker].replicas.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Returns the tokens and ids of a worker's replicas, which the worker is about to feed.
+    /// Returns the tokens and client ids of a worker's replicas, to which the worker is about to send.
     pub(crate) fn replicas_of(&self, worker: usize) -> Vec<(usize, u64)> {
-        // Cleared before they are fed, so that later bytes cause another notification.
+        // The flag is cleared before the worker reads the stream, so that later bytes cause another notification.
         self.listeners[worker].is_notified.store(false, Ordering::SeqCst);
         let replicas = self.replicas.lock();
         let own = replicas.values().filter(|view| view.client.worker == worker);
         own.map(|view| (view.client.token, view.client.id)).collect()
     }
 
-    /// Sends a command, of a database or of none, to the replicas after all records so far.
+    /// Sends a command to the replicas after all records so far; `database` is the database that it needs, if any.
     pub(crate) fn pass_on<'w>(
         &self,
         server: &Server,
@@ -348,7 +350,7 @@ impl Primary {
         }
     }
 
-    /// Appends commands to the stream, and discards the parts that no replica needs.
+    /// Appends commands to the stream, and discards bytes that no replica needs. Returns the end of the stream.
     fn add(&self, stream: &mut Stream, commands: &[u8], config: &Config) -> u64 {
         stream.backlog.append(commands);
         stream.getacks_at = None;
@@ -362,8 +364,8 @@ impl Primary {
         end
     }
 
-    /// Discards the parts that no replica needs. Needed parts are kept on disk, up to `repl-backlog-spill`; without a
-    /// spill, in memory, up to `client-output-buffer-limit replica`.
+    /// Discards the bytes before the backlog that no replica needs. Bytes that a replica needs are kept on disk, up to
+    /// `repl-backlog-spill`; if that is 0, in memory, up to `client-output-buffer-limit replica`.
     fn trim(&self, stream: &mut Stream, config: &Config) {
         let end = stream.backlog.end();
         let kept_from = end.saturating_sub(config.repl_backlog_size);
@@ -396,25 +398,26 @@ impl Primary {
         self.absent.lock().forget(first, i64::MIN);
     }
 
-    /// Returns the first position that a connected replica, or one that is expected back, still needs.
+    /// Returns the first position that a connected replica, or a disconnected replica that may resume, still needs.
     fn needed(&self, config: &Config) -> u64 {
         let replicas = self.replicas.lock();
         let slowest = replicas.values().map(|view| view.needed()).min();
         drop(replicas);
-        // Disconnected replicas are remembered only for the spill.
+        // Bytes for disconnected replicas are kept only on disk.
         let absent = if config.repl_backlog_spill > 0 { self.absent.lock().needed() } else { None };
         slowest.into_iter().chain(absent).min().unwrap_or(u64::MAX)
     }
 
-    /// Records that a replica was too slow: the bytes that it needs are no longer kept.
+    /// Records that a replica was too slow: bytes that it needs are no longer kept.
     fn record_slow(&self, view: &ReplicaView) {
         if !view.is_dropped.swap(true, Ordering::Relaxed) {
             self.absent.lock().record_slow(view.name(), unix_ms());
         }
     }
 
-    /// Records whether a disconnected replica loaded the copy that it received. Otherwise, whatever the reason, it
-    /// would receive copy after copy. A replica without a known port may be several.
+    /// Records whether a disconnected replica loaded the copy that it received. A replica that does not, for whatever
+    /// reason, would otherwise receive copy after copy. Replicas without a known port are excluded, because they cannot
+    /// be distinguished.
     fn record_copied(&self, view: &ReplicaView) {
         if view.is_old || view.port == 0 {
             return;
@@ -431,7 +434,7 @@ impl Primary {
         }
     }
 
-    /// Notifies the workers that have replicas of new bytes.
+    /// Notifies the workers that have replicas of new bytes in the stream.
     fn notify_workers(&self, server: &Server) {
         for (worker, listener) in self.listeners.iter().enumerate() {
             if listener.replicas.load(Ordering::SeqCst) == 0 {
@@ -441,7 +444,7 @@ impl Primary {
             if !listener.is_notified.swap(true, Ordering::SeqCst) {
                 mailbox.send(Message::Feed);
             } else if self.is_awaited(server) {
-                // The worker may have postponed its work.
+                // The worker may have postponed sending the stream.
                 mailbox.ring();
             }
         }

@@ -1,8 +1,8 @@
-//! Unnamed files in the data folder, for bytes that replicas have yet to receive and that exceed the memory limits. The
-//! system frees them when they are closed, even after a crash.
+//! Unnamed files in the data directory, for bytes that replicas have yet to receive and that exceed the memory limits.
+//! The system frees the files when they are closed, even after a crash.
 //!
-//! With encryption at rest they are encrypted, each with a random key that exists only in memory, so they cannot be
-//! read later. Each block is encrypted separately and bound to its place, so that any part can be read.
+//! With encryption at rest, each file is encrypted with a random key that exists only in memory, so it cannot be read
+//! later. Each block is encrypted separately and bound to its position in the file, so that any range can be read.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -11,13 +11,13 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use crate::system::random_name::random_name;
 use sealing::{SEAL_BYTES, Seal};
 
-/// The unit of writes: this many bytes or a multiple.
+/// The unit of writes: each write is a multiple of this number of bytes.
 pub(super) const BLOCK_BYTES: usize = 64 * 1024;
 
-/// The size of an encrypted block.
+/// The size of an encrypted block in bytes.
 const SEALED_BYTES: usize = BLOCK_BYTES + SEAL_BYTES;
 
-/// An unnamed file. Written bytes do not change, so readers need no lock.
+/// An unnamed file. Bytes do not change once they are written, so readers need no lock.
 #[derive(Debug)]
 pub(super) struct NamelessFile {
     file: File,
@@ -25,10 +25,10 @@ pub(super) struct NamelessFile {
 }
 
 impl NamelessFile {
-    /// Creates an empty file; `what` says its purpose.
+    /// Creates an empty file; `what` describes its purpose.
     ///
     /// # Errors
-    /// Those of the disk, and if the system returns no random numbers.
+    /// Returns errors of the disk, or an error if the system returns no random numbers.
     pub(super) fn create(what: &str, is_encrypted: bool) -> io::Result<NamelessFile> {
         let random = random_name().map_err(|error| io::Error::other(error.to_string()))?;
         let name = format!("temp-{what}-{random}.rdb");
@@ -38,10 +38,10 @@ impl NamelessFile {
         Ok(NamelessFile { file, seal })
     }
 
-    /// Writes whole blocks; `at` is the end of the file or the place of earlier blocks.
+    /// Writes whole blocks at offset `at`: the end of the file, or the offset of earlier blocks.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns errors of the disk.
     pub(super) fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
         let is_whole = at.is_multiple_of(BLOCK_BYTES as u64) && bytes.len().is_multiple_of(BLOCK_BYTES);
         assert!(is_whole, "blocks are written whole");
@@ -56,10 +56,10 @@ impl NamelessFile {
         Ok(())
     }
 
-    /// Reads written bytes; the range may begin and end anywhere in a block.
+    /// Reads bytes that were written before; the range may begin and end inside a block.
     ///
     /// # Errors
-    /// Those of the disk, and if an encrypted block is not the one that was written.
+    /// Returns errors of the disk, or an error if an encrypted block is not the one that was written.
     pub(super) fn read(&self, at: u64, count: usize) -> io::Result<Vec<u8>> {
         let Some(seal) = &self.seal else {
             let mut bytes = vec![0; count];
@@ -92,15 +92,15 @@ mod sealing {
 
     use ember_persistence::encryption::{Key, KeyRing, RowSeal};
 
-    /// Overhead of an encrypted block: a nonce of 12 bytes and a tag of 16.
+    /// Overhead of an encrypted block in bytes: a nonce of 12 and a tag of 16.
     pub(super) const SEAL_BYTES: usize = 28;
 
-    /// Encrypts blocks.
+    /// Encrypts and decrypts the blocks of a file.
     #[derive(Debug)]
     pub(super) struct Seal(RowSeal);
 
     impl Seal {
-        /// Creates a seal with a new key, discarded with the seal.
+        /// Creates a seal with a random key, which is discarded with the seal.
         pub(super) fn new() -> io::Result<Seal> {
             let mut key = [0; 32];
             getrandom::fill(&mut key).map_err(|error| io::Error::other(error.to_string()))?;
@@ -112,7 +112,7 @@ mod sealing {
             self.0.seal(&number.to_le_bytes(), block);
         }
 
-        /// Decrypts `block`; returns whether it was the block of this number.
+        /// Decrypts `block`; returns whether it is the authentic block with this number.
         pub(super) fn open(&self, number: u64, block: &mut Vec<u8>) -> bool {
             self.0.open(&number.to_le_bytes(), block)
         }
@@ -125,7 +125,7 @@ mod sealing {
 
     pub(super) const SEAL_BYTES: usize = 0;
 
-    /// Encryption is not part of this build.
+    /// Stands for encryption in a build without it: no value of this type exists.
     #[derive(Debug)]
     pub(super) enum Seal {}
 

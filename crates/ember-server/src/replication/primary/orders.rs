@@ -1,24 +1,26 @@
-//! Orders to the stream's subscriber, each to be executed after a certain record.
+//! Orders to the stream's subscriber, each to be executed after a certain record of the journal.
 
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use super::copy::Copy;
 
-/// The action after all records up to a number are in the stream.
+/// The action after all records up to number `after` are in the stream.
 pub(super) enum Order {
-    /// A copy of the data was taken after this record: the stream begins or continues there, and selects its database
-    /// again.
+    /// Sets the position of a copy that was taken after this record: the stream begins or continues there, and selects
+    /// its database again.
     Meet { after: u64, copy: Arc<Copy> },
-    /// A command that changes nothing here but concerns replicas, of a database or of none.
+    /// Appends a command that changes no data here but concerns replicas. `database` is the database that it needs, if
+    /// any.
     PassOn { after: u64, command: Vec<u8>, database: Option<usize> },
-    /// Sends the stream position of this record.
+    /// Sends the stream position after this record through the channel.
     SendPosition { after: u64, position: SyncSender<u64> },
-    /// The stream ends.
+    /// Ends the stream.
     End { after: u64 },
-    /// The server is a replica: records after this one do not go into the stream, which is then complete.
+    /// Releases the stream, because the server is a replica now: records after this one are not appended. `done` is
+    /// notified when all earlier records are in the stream.
     GiveOver { after: u64, done: SyncSender<()> },
-    /// The server is a primary again: records after this one go into the stream.
+    /// Takes the stream back, because the server is a primary again: records after this one are appended.
     TakeAgain { after: u64 },
 }
 

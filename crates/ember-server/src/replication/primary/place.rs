@@ -1,5 +1,5 @@
-//! The position of this server's data in the stream at one moment. Files record it, so that a server that starts with
-//! them resumes there.
+//! The position of this server's data in the stream at one moment. Files contain this position, so that a server that
+//! loads them resumes there.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -12,24 +12,24 @@ use super::orders::Order;
 use crate::replication::link::Link;
 use crate::server::Server;
 
-/// How long the journal may take to pass on earlier records. A disk that accepts no writes delays it; the file then
-/// contains no position.
+/// How long writing a file waits until the journal has appended all earlier records to the stream. A disk that accepts
+/// no writes can delay this; the file then contains no position.
 const WITHIN: Duration = Duration::from_secs(1);
 
-/// A place in the stream.
+/// The position of data in the stream, which may not be known yet.
 pub(crate) enum Place {
-    /// A known place.
+    /// A known position.
     Known(Origin),
-    /// The journal sends the position in this history.
+    /// The journal's subscriber will send the position in the stream with this replication ID.
     Awaited { id: String, position: Receiver<u64> },
 }
 
 impl Place {
-    /// Waits until it is known; returns `None` if that takes too long.
+    /// Waits until the position is known; returns `None` if that takes too long.
     pub(crate) fn wait(self) -> Option<Origin> {
         match self {
             Place::Known(origin) => Some(origin),
-            // The next primary selects the database itself.
+            // Database 0 is a placeholder: the next primary selects the database itself.
             Place::Awaited { id, position } => {
                 Origin::new(id.as_bytes(), position.recv_timeout(WITHIN).ok()?, 0)
             }
@@ -38,8 +38,8 @@ impl Place {
 }
 
 impl Primary {
-    /// Returns the place of the current data; `None` if there is no stream. The caller has exclusive access and has
-    /// published its records.
+    /// Returns the position of the current data in the stream; `None` if there is no stream. The caller has exclusive
+    /// access and has published its records.
     pub(crate) fn place(&self, server: &Server) -> Option<Place> {
         if Link::of(server).database().is_some() {
             return self.last_place(server).map(Place::Known);
@@ -51,8 +51,9 @@ impl Primary {
         Some(Place::Awaited { id, position })
     }
 
-    /// Returns the place of the data; `None` if there is no stream. The data must not change any more. On a primary the
-    /// journal has passed on everything; on a replica the link's worker adds to the stream itself.
+    /// Returns the position of the final data; `None` if there is no stream. The data must not change any more. On a
+    /// primary, the journal must have appended all records to the stream; on a replica, the link's worker has done so
+    /// itself.
     pub(crate) fn last_place(&self, server: &Server) -> Option<Origin> {
         let (id, position) = self.held()?;
         match Link::of(server).database() {

@@ -1,5 +1,5 @@
-//! Positions of data that were read: a client that has read data from one server can find out whether another server
-//! has all of it.
+//! Stream positions of data that clients have read: with one, a client can find out whether another server has all the
+//! data that it read.
 
 use std::sync::atomic::Ordering;
 
@@ -11,7 +11,7 @@ use crate::replication::link::Link;
 use crate::server::Server;
 use crate::server::conditions::Condition;
 
-/// The position of data that were read.
+/// The stream position of data that a client has read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// There is no stream.
@@ -23,15 +23,16 @@ pub(crate) enum Standing {
 }
 
 impl Primary {
-    /// Returns the position of everything up to this record of the journal, or of everything so far if the data come
-    /// from a primary or the journal is not read.
+    /// Returns the position that includes everything up to journal record `record`; without a record, because the data
+    /// come from a primary or the journal is not read, the position that includes all data so far.
     pub(crate) fn standing(&self, server: &Server, record: Option<u64>) -> Standing {
         let is_replica = server.conditions.get().contains(Condition::REPLICA);
         if !self.is_on.load(Ordering::Relaxed) {
             let is_coming = is_replica && Link::of(server).copies();
             return if is_coming { Standing::NotYet } else { Standing::Nowhere };
         }
-        // Commands reach the stream shortly after they are applied, but were read earlier.
+        // On a replica, a client may see the effect of a command shortly before the command is in the stream; `read_to`
+        // already includes the command.
         let read_to = if is_replica { Link::of(server).read_to() } else { None };
         let stream = self.stream.lock();
         let end = if is_replica {
@@ -49,13 +50,13 @@ impl Primary {
         Standing::At(Position::new(&self.history.lock().id, end))
     }
 
-    /// Whether this server's data are known to precede a position, or another server is taking over: that one may have
-    /// begun a stream whose name is not known here yet.
+    /// Whether this server's data are known to lack something before `position`. Also true during a failover for an
+    /// unknown replication ID: the server that takes over may have begun a stream whose ID is not known here yet.
     pub(crate) fn is_before(&self, server: &Server, position: Position) -> bool {
         if !self.is_on.load(Ordering::Relaxed) {
             return false;
         }
-        // A failover ends after the new name is known here, so this must be read before the name.
+        // A failover ends only after the new ID is known here, so its stage must be read before the ID.
         let is_ceding = Failover::of(server).stage() == FailoverStage::HandingOver;
         let stream = self.stream.lock();
         let history = self.history.lock();

@@ -1,11 +1,12 @@
-//! The stream of a server that is a replica itself: the bytes that its primary sends.
+//! The stream of a server that is itself a replica: the bytes that its primary sends.
 //!
-//! It has the primary's name and positions. So replicas of replicas receive the same bytes as all others, and a replica
-//! that has followed the same primary resumes here with a partial sync, even when this server has become the primary.
+//! The stream has the primary's replication ID and positions. So replicas of replicas receive the same bytes as all
+//! other replicas, and a replica that has followed the same primary can resume here with a partial sync, even when this
+//! server has become the primary.
 //!
-//! Only the link's worker, which applies the commands, appends to it. The journal's subscriber releases the stream when
-//! the server becomes a replica, before there is a link, and takes it again when the server becomes a primary and
-//! nothing more is applied.
+//! Only the link's worker, which applies the commands, appends to the stream of a replica. The journal's subscriber
+//! releases the stream when the server becomes a replica, before there is a link, and takes it back when the server
+//! becomes a primary and no more commands of the link are applied.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,7 +24,7 @@ use crate::server::Server;
 use crate::system::random_name::random_name;
 
 impl Primary {
-    /// Sets the history and position of the data.
+    /// Begins the stream at the replication ID and the position of data that were loaded from a primary.
     pub(crate) fn begin_relay(&self, id: String, position: u64) {
         let mut stream = self.stream.lock();
         *self.history.lock() = History::new(id);
@@ -32,11 +33,11 @@ impl Primary {
         self.is_on.store(true, Ordering::SeqCst);
     }
 
-    /// Resumes at the position that the loaded file gives for its data. A primary continues from there under a new
-    /// name. No worker is inside the gate.
+    /// Begins the stream at the position that the loaded file contains for its data. A primary continues from there
+    /// under a new replication ID. No worker is inside the gate.
     ///
     /// # Errors
-    /// If the system returns no random numbers.
+    /// Returns an error if the system returns no random numbers.
     pub(crate) fn resume(
         &self,
         server: &Server,
@@ -52,7 +53,7 @@ impl Primary {
         Ok(())
     }
 
-    /// Continues the history under the name that the primary has sent.
+    /// Continues the stream under the replication ID that the primary has sent.
     pub(crate) fn relay_as(&self, server: &Server, id: String) {
         if self.history().id != id {
             self.branch_history(server, id);
@@ -60,7 +61,7 @@ impl Primary {
         self.history.lock().is_own = false;
     }
 
-    /// Ends the stream: the data belong to no history any more.
+    /// Ends the stream, because the data no longer belong to any history.
     pub(crate) fn end_relay(&self, server: &Server) {
         {
             let mut stream = self.stream.lock();
@@ -74,9 +75,9 @@ impl Primary {
         self.disconnect_all(server, "the data of this server no longer belong to a history");
     }
 
-    /// Releases the stream because the server becomes a replica: its later records do not go into the stream. The
-    /// receiver is notified when all earlier ones are in it. The caller has exclusive access, has published its
-    /// records, and calls the journal's thread.
+    /// Releases the stream because the server becomes a replica: later records of its journal are not appended. The
+    /// returned receiver is notified when all earlier records are in the stream. The caller has exclusive access, has
+    /// published its records, and must call the journal's thread.
     pub(crate) fn give_stream_over(&self, server: &Server) -> Receiver<()> {
         let after = server.journal.switch(Reader::Replicas, false);
         self.gives_over.store(true, Ordering::SeqCst);
@@ -85,8 +86,8 @@ impl Primary {
         given_over
     }
 
-    /// Takes the stream because the server becomes a primary: its records go into the stream from now on, under this
-    /// name. The caller has exclusive access, and calls the journal's thread.
+    /// Takes the stream because the server becomes a primary: from now on, its journal records are appended, under the
+    /// replication ID `id`. The caller has exclusive access, and must call the journal's thread.
     pub(crate) fn take_stream(&self, server: &Server, id: String) {
         if self.held().is_some() {
             let after = server.journal.switch(Reader::Replicas, true);
@@ -97,7 +98,7 @@ impl Primary {
     }
 }
 
-/// Appends the commands of a link to the stream.
+/// Appends the commands that a link's worker applies to the stream.
 pub(crate) struct LinkRelay {
     server: &'static Server,
     config: Arc<Config>,

@@ -18,7 +18,7 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
-    /// Returns the name in INFO.
+    /// Returns the name of the stage in INFO.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Stage::Waiting => "wait_bgsave",
@@ -28,37 +28,37 @@ impl Stage {
     }
 }
 
-/// A replica as other threads see it.
+/// The state of a replica that other threads can read.
 pub(crate) struct ReplicaView {
     pub(crate) client: Arc<ClientView>,
-    /// The port that it listens on, and its address.
+    /// The port and address on which the replica accepts connections.
     pub(crate) port: u16,
     pub(crate) address: String,
-    /// The replica receives only a copy of the data: no part of the stream is kept for it.
+    /// Whether the replica receives only a copy of the data, so that no part of the stream is kept for it.
     pub(super) is_copied_only: bool,
-    /// The replica sent SYNC, so it does not report its offset.
+    /// Whether the replica sent SYNC, and therefore does not report its offset.
     pub(super) is_old: bool,
-    /// Its copy contains all the data and is shared with other replicas.
+    /// Whether its copy contains all the data, so that it shares the copy with other replicas.
     pub(super) receives_all: bool,
     stage: AtomicU8,
-    /// The bytes of its copy that it has received.
+    /// The number of bytes of its copy that the replica has received.
     pub(super) copied: AtomicU64,
-    /// Its connection is closed.
+    /// Whether the connection of the replica is closed.
     pub(super) is_closed: AtomicBool,
-    /// The replica has sent an acknowledgement.
+    /// Whether the replica has sent an acknowledgement.
     has_confirmed: AtomicBool,
     /// The stream position of the next byte to send.
     pub(super) position: AtomicU64,
-    /// The stream position of the first byte sent to it: it has everything before.
+    /// The stream position of the first byte sent to the replica, whose data include all bytes before.
     begins_at: AtomicU64,
-    /// The replica was too slow, or misses unsupported commands, and needs a full sync.
+    /// Whether the replica needs a full sync, because it was too slow or could not be sent unsupported commands.
     pub(super) is_dropped: AtomicBool,
-    /// The stream position up to which it has run the stream, the one up to which it has that on disk, and when it said
-    /// so, Unix time in ms.
+    /// The stream position up to which the replica has run commands, the position up to which it has them on disk, and
+    /// when it last reported, Unix time in ms.
     acknowledged: AtomicU64,
     durable: AtomicU64,
     acknowledged_ms: AtomicI64,
-    /// Why this server closes its connection.
+    /// Why this server closes the connection of the replica.
     end: OnceLock<String>,
 }
 
@@ -75,7 +75,7 @@ impl ReplicaView {
             copied: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
             has_confirmed: AtomicBool::new(false),
-            // Nothing is kept for it before its position is known.
+            // Until the position is known, no part of the stream is kept for the replica.
             position: AtomicU64::new(u64::MAX),
             begins_at: AtomicU64::new(u64::MAX),
             is_dropped: AtomicBool::new(false),
@@ -86,7 +86,7 @@ impl ReplicaView {
         }
     }
 
-    /// Its name in the log.
+    /// Returns the name of the replica in the log.
     pub(crate) fn name(&self) -> String {
         format!("{}:{}", self.address, self.port)
     }
@@ -104,38 +104,38 @@ impl ReplicaView {
         self.stage.store(stage as u8, Ordering::Relaxed);
     }
 
-    /// Records why its connection is about to be closed, unless a reason is recorded already.
+    /// Records why the connection is about to be closed, unless a reason is recorded already.
     pub(super) fn record_end(&self, why: String) {
         let _ = self.end.set(why);
     }
 
-    /// Returns why its connection is closed, if that is known.
+    /// Returns why the connection is closed, if a reason was recorded.
     pub(super) fn why_it_ends(&self) -> Option<&str> {
         self.end.get().map(String::as_str)
     }
 
-    /// Whether it has sent an acknowledgement.
+    /// Whether the replica has sent an acknowledgement.
     pub(super) fn has_confirmed(&self) -> bool {
         self.has_confirmed.load(Ordering::Relaxed)
     }
 
-    /// Whether it receives only a copy of the data.
+    /// Whether the replica receives only a copy of the data.
     pub(crate) fn is_copied_only(&self) -> bool {
         self.is_copied_only
     }
 
-    /// Returns the position up to which it has run the stream, as it confirmed.
+    /// Returns the stream position up to which the replica has confirmed that it has run commands.
     pub(crate) fn acknowledged(&self) -> u64 {
         self.acknowledged.load(Ordering::Relaxed)
     }
 
-    /// Starts its stream at this position.
+    /// Sets the position at which the replica's stream begins.
     pub(super) fn begin_at(&self, position: u64) {
         self.begins_at.store(position, Ordering::Relaxed);
         self.position.store(position, Ordering::Relaxed);
     }
 
-    /// Returns the first position of the stream that it needs: bytes that it has not confirmed may not have arrived.
+    /// Returns the first stream position that the replica needs: bytes that it has not confirmed may not have arrived.
     pub(super) fn needed(&self) -> u64 {
         let position = self.position.load(Ordering::Relaxed);
         if self.is_old {
@@ -144,34 +144,34 @@ impl ReplicaView {
         position.min(self.begins_at.load(Ordering::Relaxed).max(self.acknowledged()))
     }
 
-    /// Returns the bytes of the stream, which ends at `end`, that it has not confirmed. A replica that waits for a copy
-    /// of the data has none: its copy begins at the end.
+    /// Returns how many bytes of the stream, which ends at `end`, the replica has not confirmed. 0 for a replica that
+    /// waits for a copy of the data: the stream after the copy begins at the end.
     pub(crate) fn lag_bytes(&self, end: u64) -> u64 {
         end.saturating_sub(self.needed())
     }
 
-    /// Whether it can resume at its position when it reconnects.
+    /// Whether the replica can resume at its position when it reconnects.
     pub(super) fn can_resume(&self) -> bool {
         let is_whole = self.stage() == Stage::Online && !self.is_copied_only && !self.is_old;
         is_whole && !self.is_dropped.load(Ordering::Relaxed)
     }
 
-    /// Returns the position up to which it has the stream on disk.
+    /// Returns the stream position up to which the replica has confirmed that it has the stream on disk.
     pub(crate) fn durable(&self) -> u64 {
         self.durable.load(Ordering::Relaxed)
     }
 
-    /// Returns when its last message arrived, Unix time in ms.
+    /// Returns when the last message of the replica arrived, Unix time in ms.
     pub(crate) fn acknowledged_ms(&self) -> i64 {
         self.acknowledged_ms.load(Ordering::Relaxed)
     }
 
-    /// Returns whole seconds since its last message.
+    /// Returns the whole seconds since the last message of the replica.
     pub(crate) fn lag_s(&self, now_ms: i64) -> i64 {
         (now_ms - self.acknowledged_ms()).max(0) / 1000
     }
 
-    /// Records an acknowledgement. Positions after `end` are not believed.
+    /// Records an acknowledgement. A position after `end` is not believed.
     pub(super) fn acknowledge(&self, position: u64, durable: Option<u64>, end: u64, now_ms: i64) {
         self.has_confirmed.store(true, Ordering::Relaxed);
         self.acknowledged.fetch_max(position.min(end), Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! The part of the stream that is kept on disk for replicas that lag: unnamed files in the data folder, each written
-//! once from beginning to end, so that readers need no lock.
+//! The part of the stream that is kept on disk for replicas that lag: unnamed files in the data directory, which are
+//! only appended to, so that readers need no lock.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,13 +9,13 @@ use ember_replication::backlog::CHUNK_BYTES;
 
 use super::nameless::{BLOCK_BYTES, NamelessFile};
 
-/// Bytes of a file, the unit in which disk space is freed.
+/// The size of a file in bytes, and thus the unit in which disk space is freed.
 const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
 
 const _: () = assert!(CHUNK_BYTES.is_multiple_of(BLOCK_BYTES));
 
 struct Segment {
-    /// The position of its first byte.
+    /// The stream position of the first byte in the file.
     first: u64,
     len: u64,
     file: Arc<NamelessFile>,
@@ -27,13 +27,13 @@ impl Segment {
     }
 }
 
-/// The files of the spilled stream. They follow one another without a gap.
+/// The files that contain the spilled stream, without gaps between them.
 #[derive(Default)]
 pub(super) struct Spill {
     segments: VecDeque<Segment>,
 }
 
-/// A part of a segment, which may be read at any time.
+/// A range of bytes in a segment, which may be read without a lock.
 pub(super) struct Part {
     file: Arc<NamelessFile>,
     at: u64,
@@ -41,31 +41,31 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Reads its bytes, at most `max`.
+    /// Reads the first bytes of the range, at most `max`.
     ///
     /// # Errors
-    /// Those of the file.
+    /// Returns errors of the file.
     pub(super) fn read(&self, max: usize) -> io::Result<Vec<u8>> {
         self.file.read(self.at, self.len.min(max as u64) as usize)
     }
 }
 
 impl Spill {
-    /// Returns the position of its first byte, if it has any.
+    /// Returns the stream position of the first spilled byte, if there is any.
     pub(super) fn first(&self) -> Option<u64> {
         self.segments.front().map(|segment| segment.first)
     }
 
-    /// Its bytes on disk.
+    /// Returns the number of bytes on disk.
     pub(super) fn bytes(&self) -> u64 {
         self.segments.iter().map(|segment| segment.len).sum()
     }
 
-    /// Appends chunks of the backlog that begin at a position. If they do not follow the retained chunks, those are
-    /// discarded. With `is_encrypted`, a new file is encrypted.
+    /// Appends chunks of the backlog that begin at `position`. If they do not follow the bytes that are already
+    /// spilled, those bytes are discarded. With `is_encrypted`, a new file is encrypted.
     ///
     /// # Errors
-    /// Those of the disk; then nothing is kept.
+    /// Returns errors of the disk; the spill is then empty.
     pub(super) fn append(&mut self, position: u64, bytes: &[u8], is_encrypted: bool) -> io::Result<()> {
         if self.segments.back().is_some_and(|last| last.end() != position) {
             self.segments.clear();
@@ -88,7 +88,7 @@ impl Spill {
         Ok(())
     }
 
-    /// Frees files that end before this position.
+    /// Frees the files that contain only bytes before `position`.
     pub(super) fn forget_before(&mut self, position: u64) {
         while self.segments.front().is_some_and(|segment| segment.end() <= position) {
             self.segments.pop_front();
@@ -100,7 +100,7 @@ impl Spill {
         self.segments.clear();
     }
 
-    /// Returns the bytes at a position and after it in the same file.
+    /// Returns the bytes from `position` to the end of the file that contains it.
     pub(super) fn part(&self, position: u64) -> Option<Part> {
         let next = self.segments.partition_point(|segment| segment.first <= position);
         let segment = self.segments.get(next.checked_sub(1)?).filter(|segment| position < segment.end())?;
@@ -131,7 +131,7 @@ mod tests {
         spill.forget_before(first + (64 << 20) + 1);
         assert_eq!(spill.first(), Some(first + (64 << 20)));
         assert_eq!(part.read(3).unwrap(), chunk[..3], "a part in use stays readable");
-        // Bytes that do not follow begin a new spill.
+        // Bytes that do not follow the spilled bytes begin a new spill.
         spill.append(5, &chunk[..BLOCK_BYTES], false).unwrap();
         assert_eq!((spill.first(), spill.bytes()), (Some(5), BLOCK_BYTES as u64));
     }

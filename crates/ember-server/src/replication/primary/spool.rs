@@ -1,4 +1,4 @@
-//! The data set of a full sync: written once, read by each replica at its own pace, even while it is written.
+//! The bytes of a full sync: written once, and read by each replica at its own pace, even during writing.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -8,38 +8,39 @@ use parking_lot::Mutex;
 
 use super::nameless::{BLOCK_BYTES, NamelessFile};
 
-/// Pieces that are kept in memory.
+/// The maximum number of pieces that are kept in memory.
 const PIECES_IN_MEMORY_MAX: usize = 64;
 
-/// The bytes of each piece but the last.
+/// The size of each piece but the last, in bytes.
 const PIECE_BYTES: usize = 1024 * 1024;
 
 const _: () = assert!(PIECE_BYTES.is_multiple_of(BLOCK_BYTES));
 
-/// A part of the data.
+/// A piece of the data.
 #[derive(Debug)]
 enum Piece {
     Memory(Vec<u8>),
-    /// Begins at this byte of the file.
+    /// A piece in the file that begins at this offset.
     File(u64),
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// The kept pieces. All replicas have received those before.
+    /// The pieces that are kept. All replicas have received the earlier pieces.
     pieces: VecDeque<Piece>,
     /// The number of the first kept piece.
     first: u64,
     in_memory: usize,
-    /// All bytes, including those no longer kept.
+    /// The number of bytes written so far, including bytes that are no longer kept.
     len: u64,
-    /// Current readers have read everything before this position.
+    /// All current readers have read the bytes before this position.
     read_before: u64,
     file: Option<Arc<NamelessFile>>,
     in_file: u64,
-    /// The block of the file that is not full yet: its bytes up to `len`, and perhaps those being written.
+    /// The last block of the file, which is not full yet: its bytes up to `len`, and possibly bytes that are being
+    /// written.
     tail: Vec<u8>,
-    /// How writing ended.
+    /// How writing ended; `None` while it continues.
     end: Option<Result<(), String>>,
 }
 
@@ -54,12 +55,12 @@ impl State {
     }
 }
 
-/// Pieces in memory, and those that do not fit there in an unnamed file.
+/// A sequence of pieces: in memory up to a limit, beyond that in an unnamed file.
 #[derive(Debug)]
 pub(super) struct Spool {
     state: Mutex<State>,
     pieces_in_memory_max: usize,
-    /// Its file is encrypted.
+    /// Whether the file is encrypted.
     is_encrypted: bool,
 }
 
@@ -68,7 +69,7 @@ pub(super) struct Spool {
 pub(super) enum Portion {
     /// The next bytes.
     Bytes(Vec<u8>),
-    /// No more bytes yet.
+    /// No bytes are available yet.
     None,
     /// The end of the data.
     End,
@@ -80,24 +81,24 @@ impl Spool {
         Spool { state: Mutex::default(), pieces_in_memory_max: PIECES_IN_MEMORY_MAX, is_encrypted }
     }
 
-    /// Its bytes so far.
+    /// Returns the number of bytes written so far.
     pub(super) fn len(&self) -> u64 {
         self.state.lock().len
     }
 
-    /// Returns the length when all of it is written, or the error that prevented that.
+    /// Returns the total length once all bytes are written, or the error that ended the writing.
     pub(super) fn whole(&self) -> Option<Result<u64, String>> {
         let state = self.state.lock();
         state.end.clone().map(|end| end.map(|()| state.len))
     }
 
-    /// Ends the writing.
+    /// Records how the writing has ended.
     pub(super) fn end(&self, end: Result<(), String>) {
         self.state.lock().end = Some(end);
     }
 
-    /// Records that current readers have read everything before `position`. It is still kept for later readers as long
-    /// as there is memory for what follows.
+    /// Records that all current readers have read the bytes before `position`. They are still kept for later readers as
+    /// long as the bytes that follow fit in memory.
     pub(super) fn forget_before(&self, position: u64) {
         let mut state = self.state.lock();
         state.read_before = position;
@@ -106,15 +107,15 @@ impl Spool {
         }
     }
 
-    /// Whether its first byte is still kept.
+    /// Whether the first byte is still kept.
     pub(super) fn is_kept(&self) -> bool {
         self.state.lock().first == 0
     }
 
-    /// Reads at most `max` bytes at a position.
+    /// Reads at most `max` bytes from `position` on.
     ///
     /// # Errors
-    /// Those of the file, or the error that ended the writing.
+    /// Returns errors of the file, or the error that ended the writing.
     pub(super) fn read(&self, position: u64, max: usize) -> Result<Portion, String> {
         let (file, at, count) = {
             let state = self.state.lock();
@@ -134,7 +135,8 @@ impl Spool {
                     return Ok(Portion::Bytes(bytes[at..at + left].to_vec()));
                 }
                 (Some(Piece::File(begin)), Some(file)) => {
-                    // The last block follows. If it is in another piece, all of this one is written.
+                    // The bytes after `written` are in the last block. If that block is in a later piece, all of this
+                    // piece is in the file.
                     let written = state.len - state.len % BLOCK_BYTES as u64;
                     if position >= written {
                         let at = (position - written) as usize;
@@ -148,7 +150,7 @@ impl Spool {
         Ok(Portion::Bytes(file.read(at, count).map_err(|error| error.to_string())?))
     }
 
-    /// Appends as many bytes as fit into the last piece, and returns their number.
+    /// Appends as many bytes as fit into the last piece, and returns how many.
     fn append(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut state = self.state.lock();
         let filled = (state.len % PIECE_BYTES as u64) as usize;
@@ -179,7 +181,7 @@ impl Spool {
                 if tail.len() == BLOCK_BYTES {
                     let (file, block) = (Arc::clone(file), tail.clone());
                     let at = *begin + (filled + count - BLOCK_BYTES) as u64;
-                    // Readers do not wait for the disk: they read no further than `len`.
+                    // Readers need not wait for the disk, because they do not read beyond `len`.
                     drop(state);
                     file.write(at, &block)?;
                     state = self.state.lock();
@@ -193,7 +195,7 @@ impl Spool {
     }
 }
 
-/// The only writer of a spool.
+/// The single writer of a spool.
 pub(super) struct SpoolWriter<'s>(pub(super) &'s Spool);
 
 impl Write for SpoolWriter<'_> {

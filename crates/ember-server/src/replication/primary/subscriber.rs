@@ -1,4 +1,4 @@
-//! The stream as a subscriber of the journal: records are appended to the backlog, which all replicas read.
+//! The subscriber of the journal that appends records to the backlog, which all replicas read.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,30 +17,30 @@ use crate::replication::failover::stage::{Failover, FailoverStage};
 use crate::replication::shutdown::stage::{Shutdown, ShutdownStage};
 use crate::server::Server;
 
-/// How long the thread sleeps at most: the interval of keepalives may change.
+/// The maximum sleep of the journal's thread: a changed interval of keepalives must take effect.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
-/// The journal's subscriber that fills the stream.
+/// The journal's subscriber that appends to the stream.
 pub(crate) struct StreamSubscriber {
     server: &'static Server,
     primary: &'static Primary,
     config: Arc<Config>,
     generation: u64,
     orders: VecDeque<Order>,
-    /// Records go into the stream.
+    /// Whether records are appended to the stream.
     reads: bool,
     /// The database that the replicas have selected; `None` if they do not know it.
     database: Option<usize>,
     /// When the last keepalive was sent, or when the stream began.
     pinged: Instant,
-    /// There are records that no GETACK follows yet.
+    /// Whether there are records that no GETACK follows yet.
     has_records: bool,
-    /// There are bytes that the workers have not been notified of.
+    /// Whether there are bytes of which the workers have not been notified.
     has_unannounced: bool,
 }
 
 impl StreamSubscriber {
-    /// Returns the subscriber of a server whose journal is not read yet.
+    /// Returns the subscriber of a server whose journal has no reader yet.
     pub(crate) fn new(server: &'static Server) -> StreamSubscriber {
         StreamSubscriber {
             server,
@@ -77,7 +77,7 @@ impl StreamSubscriber {
             }
             Order::PassOn { command, database, .. } if self.reads => self.pass_on(&command, database),
             Order::PassOn { .. } => {}
-            // The receiver is dropped if this took too long.
+            // The receiver is dropped if it no longer waits.
             Order::SendPosition { position, .. } => _ = position.send(self.primary.end()),
             Order::End { .. } => {
                 self.reads = false;
@@ -94,21 +94,21 @@ impl StreamSubscriber {
         }
     }
 
-    /// Lets the records after this one go into the stream.
+    /// Begins to append records to the stream, after record `after`.
     fn take(&mut self, after: u64) {
         if !self.reads {
             self.reads = true;
             let mut stream = self.primary.stream.lock();
             let end = stream.backlog.end();
             stream.last_record = after;
-            // Data at this position include all earlier records.
+            // Data at this position include the effects of all earlier records.
             stream.milestones.mark(after, end);
             self.pinged = Instant::now();
         }
         self.database = None;
     }
 
-    /// Appends a command that is not a record. One without a database may itself select one.
+    /// Appends a command that is not a record. A command without a database may itself be a SELECT.
     fn pass_on(&mut self, command: &[u8], database: Option<usize>) {
         let mut bytes = Vec::new();
         if let Some(database) = database.filter(|_| database != self.database) {
@@ -122,7 +122,7 @@ impl StreamSubscriber {
         self.add(&bytes, None);
     }
 
-    /// Appends commands to the stream; with `record`, all records up to it are then in the stream.
+    /// Appends commands to the stream; `record` is the number up to which all records are then in the stream.
     fn add(&mut self, commands: &[u8], record: Option<u64>) {
         let mut stream = self.primary.stream.lock();
         let end = self.primary.add(&mut stream, commands, &self.config);
@@ -133,10 +133,10 @@ impl StreamSubscriber {
         self.has_unannounced = true;
     }
 
-    /// Sends a GETACK, unless the server is about to end.
+    /// Appends a GETACK, unless the server is shutting down.
     fn ask(&mut self) {
         let mut stream = self.primary.stream.lock();
-        // Checked under the lock: shutdown sets its stage first and then reads the stream.
+        // The stage is read under the lock: a shutdown sets its stage first and then reads the end of the stream.
         if self.shutdown() == ShutdownStage::Ending {
             return;
         }
@@ -154,7 +154,7 @@ impl StreamSubscriber {
         self.pinged = now;
         let is_heard = self.primary.replicas.lock().values().any(|view| view.stage() == Stage::Online);
         let mut stream = self.primary.stream.lock();
-        // A failover or a shutdown needs replicas that reach the end.
+        // A failover or a shutdown waits for replicas to confirm the end of the stream.
         let is_waited_for =
             Failover::of(self.server).stage() != FailoverStage::Off || self.shutdown() != ShutdownStage::Off;
         if is_heard && !is_waited_for {
@@ -258,7 +258,7 @@ impl Subscriber for StreamSubscriber {
     }
 
     fn is_over(&self) -> bool {
-        // The AOF decides when the shutdown is complete.
+        // Only the AOF subscriber determines when the journal has ended.
         true
     }
 }

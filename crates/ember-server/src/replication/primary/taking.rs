@@ -1,4 +1,4 @@
-//! Taking the copy of the data that is due.
+//! Taking copies of the data for full syncs.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -31,8 +31,8 @@ impl Primary {
     }
 }
 
-/// Begins the copy that is due, if one is and no other snapshot is running. The worker is inside the gate and holds no
-/// lock.
+/// Begins the copy that is due, if there is one and no other snapshot is running. The worker is inside the gate and
+/// holds no lock.
 pub(super) fn begin_due(executor: &mut Executor) {
     let server = executor.server;
     let primary = Primary::of(server);
@@ -42,13 +42,14 @@ pub(super) fn begin_due(executor: &mut Executor) {
     let Ok(claim) = Claim::take(server, Purpose::Sync) else { return };
     let asked = Instant::now();
     let begun = executor.with_exclusive_access(|executor, _| {
-        // The role may have changed in the meantime.
+        // The role may have changed since the copy was requested.
         if !Link::of(server).has_data() {
             return None;
         }
         let copy = primary.take_due_copy(&executor.config)?;
         executor.publish();
-        // The header of the file states the version that a reader needs, which depends only on expiring elements.
+        // The header at the beginning of the file contains the RDB version, which must be chosen before writing; it
+        // depends only on whether elements with an expiry exist.
         let version = copy.form().version(server.keyspace.has_expiring_elements());
         let point = copy.is_wanted().then(|| point_in_time::begin_for_replicas(&claim, executor, version));
         if point.is_some() {
@@ -104,7 +105,7 @@ pub(super) fn begin_due(executor: &mut Executor) {
     }
 }
 
-/// Creates a copy without keys, which is written at once. O(functions).
+/// Creates a copy without keys, which is complete at once. O(functions).
 pub(super) fn without_keys(server: &Server, has_functions: bool, now_ms: i64) -> Arc<Copy> {
     let written = write_without_keys(server, has_functions, now_ms).map_err(|error| error.to_string());
     let primary = Primary::of(server);
@@ -122,8 +123,8 @@ fn write_without_keys(server: &Server, has_functions: bool, now_ms: i64) -> io::
     Ok(spool)
 }
 
-/// Writes the keyspace at one moment. `database` is the selected database of the stream after it, unless the stream
-/// selects one itself.
+/// Writes the keyspace at one moment. `database` is the database that the stream after the copy has selected, unless
+/// the stream begins with a SELECT.
 fn write(
     server: &Server,
     point: PointInTime,
@@ -145,8 +146,8 @@ fn new_spool(server: &Server) -> Spool {
     Spool::new(server.encryption().is_on())
 }
 
-/// Writes an RDB file of a version to a spool, as long as its copy is wanted; `fill` writes its middle. Readers of a
-/// streamed copy are notified of new bytes.
+/// Writes an RDB file of a version to a spool, as long as a replica wants the copy; `fill` writes its contents. The
+/// readers of a streamed copy are notified of new bytes.
 fn fill_spool(
     server: &Server,
     spool: &Spool,
@@ -163,17 +164,17 @@ fn fill_spool(
     Ok(())
 }
 
-/// Writes to a spool and notifies its readers of new bytes.
+/// Writes to a spool, and notifies the readers of its copy of new bytes.
 struct NotifyingWriter<'s> {
     server: &'s Server,
     writer: SpoolWriter<'s>,
     copy: Option<&'s Copy>,
     is_streamed: bool,
-    /// Bytes that the readers have not been notified of.
+    /// The number of bytes of which the readers have not been notified.
     unannounced: usize,
 }
 
-/// Readers are notified once per this many new bytes.
+/// The number of new bytes after which the readers are notified.
 const NOTIFIED_BYTES: usize = 256 * 1024;
 
 impl Write for NotifyingWriter<'_> {

@@ -15,7 +15,7 @@ use crate::server::Server;
 use crate::system::clock::unix_ms;
 use crate::system::random_name::random_name;
 
-/// Does the work that is due. The worker is inside the gate and holds no lock.
+/// Does the periodic work that is due. The worker is inside the gate and holds no lock.
 pub(crate) fn work(executor: &mut Executor) {
     let server = executor.server;
     let primary = Primary::of(server);
@@ -33,8 +33,8 @@ pub(crate) fn work(executor: &mut Executor) {
     }
 }
 
-/// Closes the connections of replicas that were silent for `repl-timeout`, and of those whose next bytes are no longer
-/// kept.
+/// Closes the connections of replicas that were silent for `repl-timeout`, and of replicas whose next bytes are no
+/// longer kept.
 fn close_lost(server: &Server, primary: &Primary, config: &Config) {
     let (now_ms, timeout_s) = (unix_ms(), i64::from(config.repl_timeout));
     let first = primary.first_kept().unwrap_or_default();
@@ -77,7 +77,7 @@ fn end_without_replicas(executor: &mut Executor, primary: &Primary) {
     primary.without_replicas_since_ms.store(now_ms, Ordering::Relaxed);
 }
 
-/// Ends the stream of a primary: later changes are in no stream, and no replica can resume from here. The worker is
+/// Ends the stream of a primary: later changes belong to no stream, and no replica can resume here. The worker is
 /// inside the gate and holds no lock.
 fn end_stream(executor: &mut Executor) {
     let server = executor.server;

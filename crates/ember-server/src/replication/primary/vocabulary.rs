@@ -1,10 +1,11 @@
-//! The commands that not all replicas support. A replica is never sent commands that it does not support.
+//! The commands that only some replicas support. A replica is never sent commands that it does not support.
 //!
-//! The stream uses commands of Redis 7.0, except for what those cannot express. A replica that received an unsupported
-//! command would have different data from then on, with at most a line in its own log. So the stream is checked before
-//! it is sent to a replica that may not support everything. At the first such command the replica is disconnected, and
-//! needs a full sync. A replica that loads a copy with such values supports the commands; this is how the server finds
-//! out about Redis, which does not report its version.
+//! The stream uses commands of Redis 7.0, except for changes that those cannot express. The data of a replica that
+//! received an unsupported command would differ from then on, with at most a line in the replica's own log. So the
+//! stream is checked before it is sent to a replica that may not support everything. At the first unsupported command,
+//! the replica is disconnected, and needs a full sync. A replica that loads a copy with values that need such commands
+//! supports the commands: this is how the server determines what a Redis replica supports, because Redis does not
+//! report its version.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +16,17 @@ use emberkv_core::rdb::Features;
 
 use crate::clients::replica::Program;
 
-/// Groups of commands.
+/// A set of groups of commands that not all replicas support.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Words(u8);
 
 impl Words {
     pub(super) const NONE: Words = Words(0);
-    /// Expiries of hash fields.
+    /// Commands for expiries of hash fields.
     pub(super) const FIELDS: Words = Words(1);
-    /// Vector sets like those of Redis.
+    /// Commands for vector sets like those of Redis.
     pub(super) const VECTORS: Words = Words(2);
-    /// Commands that only ember has.
+    /// Commands that only ember supports.
     pub(super) const OWN: Words = Words(4);
     const ALL: Words = Words(7);
 
@@ -61,8 +62,8 @@ impl Words {
         }
     }
 
-    /// Returns the groups that a replica proves to support by loading a copy with values of this version, after it
-    /// missed the groups `missed`. A replica that reports its program supports nothing else.
+    /// Returns the groups that a replica proves to support by loading a copy of this RDB version, after the groups
+    /// `missed` could not be sent to it. A replica that reports its program proves nothing further.
     pub(super) fn shown_by_copy(program: Program, version: u16, missed: Words) -> Words {
         match program {
             Program::Unknown if version > FILE_VERSION => missed.without(Words::OWN).and(Words::FIELDS),
@@ -71,7 +72,7 @@ impl Words {
         }
     }
 
-    /// Names the programs that support a group.
+    /// Returns the names of the programs that support a group.
     fn supporters(self) -> &'static str {
         match self {
             Words::FIELDS => "Redis 7.4, Valkey 9 and ember",
@@ -81,16 +82,16 @@ impl Words {
     }
 }
 
-/// The commands that a replica supports in addition to those of Redis 7.0.
+/// The commands that a replica supports, in addition to those of Redis 7.0.
 #[derive(Clone, Copy)]
 pub(super) struct Vocabulary {
     pub(super) program: Program,
     pub(super) known: Words,
-    /// Groups that it could not be sent, and needs a copy for.
+    /// Groups of which commands could not be sent to the replica, so that it needs a copy with their effects.
     pub(super) missed: Words,
 }
 
-/// Checks the output to a replica that does not support everything.
+/// Checks the output to a replica that does not support all groups.
 pub(super) struct Reader {
     known: Words,
     names: CommandNames,
@@ -98,19 +99,19 @@ pub(super) struct Reader {
 
 /// Why the next bytes cannot be sent to a replica.
 pub(super) struct Unsent {
-    /// The group of the unsupported command, if that is the reason.
+    /// The group of the unsupported command, if one is the reason.
     pub(super) words: Words,
     pub(super) reason: String,
 }
 
 impl Reader {
-    /// Returns the reader for a replica that supports these groups in addition to the commands of Redis 7.0; `None` if
-    /// it supports all. Its output must begin with a command.
+    /// Returns the reader for a replica that supports the groups `known` in addition to the commands of Redis 7.0;
+    /// `None` if it supports all. The checked output must begin at the beginning of a command.
     pub(super) fn new(known: Words) -> Option<Reader> {
         (known != Words::ALL).then(|| Reader { known, names: CommandNames::default() })
     }
 
-    /// Checks the bytes of `output` from `from` on, which are sent next.
+    /// Checks the bytes of `output` from byte `from` on, which are sent next.
     pub(super) fn read(&mut self, output: &Reply, from: usize) -> Result<(), Unsent> {
         let known = self.known;
         for bytes in output.slices(from) {
@@ -137,23 +138,23 @@ impl Reader {
     }
 }
 
-/// How many replicas are remembered.
+/// The maximum number of replicas about which facts are remembered.
 const MANY: usize = 64;
 
-/// Time after which missed commands no longer count for the next copy, in ms.
+/// Time in ms after which missed commands no longer affect the next copy.
 const MISSED_FOR_MS: i64 = 1_800_000;
 
 #[derive(Clone, Copy, Default)]
 struct Learnt {
-    /// The groups that it supports without reporting it.
+    /// The groups that the replica supports without reporting them.
     known: Words,
-    /// The groups that it could not be sent since its last copy.
+    /// The groups of which commands could not be sent to the replica since its last copy.
     missed: Words,
-    /// When that was, Unix time in ms.
+    /// When `known` or `missed` last changed, Unix time in ms.
     at_ms: i64,
 }
 
-/// Learnt facts about replicas, which are identified by address and port.
+/// Facts learned about replicas, which are identified by address and port.
 #[derive(Default)]
 pub(super) struct LearntWords(BTreeMap<String, Learnt>);
 
@@ -179,12 +180,12 @@ impl LearntWords {
         });
     }
 
-    /// Records that a replica could not be sent these groups.
+    /// Records that commands of these groups could not be sent to a replica.
     pub(super) fn record_unsent(&mut self, name: String, words: Words, now_ms: i64) {
         self.change(name, now_ms, |learnt| learnt.missed = learnt.missed.and(words));
     }
 
-    /// Returns the groups that a replica is known to support, and those that its next copy has to contain.
+    /// Returns the groups that a replica is known to support, and the groups whose effects its next copy must contain.
     pub(super) fn of(&self, name: &str, now_ms: i64) -> (Words, Words) {
         self.0.get(name).map_or_else(Default::default, |learnt| {
             let is_recent = now_ms - learnt.at_ms < MISSED_FOR_MS;

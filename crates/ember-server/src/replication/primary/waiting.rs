@@ -1,4 +1,4 @@
-//! Clients that wait until replicas have their writes: WAIT, WAITAOF.
+//! Clients that wait until replicas have their writes (WAIT, WAITAOF).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,22 +13,23 @@ use super::replica::Stage;
 use crate::clients::mailbox::Message;
 use crate::server::Server;
 
-/// The error when WAITAOF requires an append-only file and there is none.
+/// The error when WAITAOF requires a local append-only file and there is none.
 pub(crate) const NO_AOF: &str = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
 
 /// The condition that a client waits for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
-    /// The number of the record that replicas must have.
+    /// The number of the journal record that the replicas must have.
     pub(crate) record: u64,
-    /// The number of replicas.
+    /// The number of replicas that must have the record.
     pub(crate) replicas: u64,
-    /// The replicas must have it on disk; with `Some(true)` this server, too.
+    /// Whether the record must be on disk: not with `None`; on the disks of the replicas with `Some`, and with
+    /// `Some(true)` also on that of this server.
     pub(crate) on_disk: Option<bool>,
 }
 
 impl Wanted {
-    /// Returns how many replicas have it.
+    /// Returns how many replicas have the record, on disk if so required.
     pub(crate) fn replicas_now(&self, server: &Server) -> u64 {
         let primary = Primary::of(server);
         let replicas = primary.replicas();
@@ -42,28 +43,28 @@ impl Wanted {
         confirmed.count() as u64
     }
 
-    /// Whether this server has it on disk.
+    /// Whether this server has the record on disk.
     pub(crate) fn is_durable_here(&self, server: &Server) -> bool {
         server.journal.is_read_by(crate::journal::Reader::Aof) && self.record <= server.journal.durable()
     }
 
-    /// Whether it is no longer possible: there is no append-only file now.
+    /// Whether the condition can no longer be fulfilled, because this server has no append-only file now.
     fn is_impossible(&self, server: &Server) -> bool {
         self.on_disk == Some(true) && !server.journal.is_read_by(crate::journal::Reader::Aof)
     }
 
-    /// Whether it is fulfilled, or no longer possible.
+    /// Whether the condition is fulfilled, or can no longer be fulfilled.
     pub(crate) fn is_settled(&self, server: &Server) -> bool {
         self.is_impossible(server) || self.is_so(server)
     }
 
-    /// Whether it is fulfilled.
+    /// Whether the condition is fulfilled.
     fn is_so(&self, server: &Server) -> bool {
         (self.on_disk != Some(true) || self.is_durable_here(server))
             && (self.replicas == 0 || self.replicas_now(server) >= self.replicas)
     }
 
-    /// Replies with the current state.
+    /// Replies with the current number of replicas, and with WAITAOF whether the record is on this server's disk.
     pub(crate) fn answer(&self, server: &Server, reply: &mut Reply) {
         if self.is_impossible(server) {
             return reply.error(NO_AOF);
@@ -84,14 +85,14 @@ pub(super) struct Waits {
 }
 
 impl Waits {
-    /// Whether there are any.
+    /// Whether any client waits.
     pub(super) fn has_some(&self) -> bool {
         self.count.load(Ordering::SeqCst) != 0
     }
 }
 
 impl Primary {
-    /// Releases replies that wait for writes that replicas now have.
+    /// Releases replies that are held until replicas have the writes, as far as replicas have confirmed them.
     pub(super) fn release_replies(&self, server: &Server) {
         if !self.syncs.load(Ordering::Relaxed) {
             return;
@@ -112,7 +113,7 @@ impl Primary {
         server.journal.publish_replicated(records, |worker| server.workers[worker].mailbox.ring());
     }
 
-    /// Parks a client, and requests a GETACK to the replicas.
+    /// Registers a waiting client, and requests a GETACK to the replicas.
     pub(crate) fn wait(&self, server: &Server, waiter: &Arc<Waiter>, wanted: Wanted) {
         let mut waiting = self.waits.waiting.lock();
         waiting.push((Arc::clone(waiter), wanted));

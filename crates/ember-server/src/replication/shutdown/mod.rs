@@ -1,15 +1,16 @@
-//! Shutdown of a server that has replicas, or is one: no full sync should be necessary after a restart.
+//! Shutdown of a server that has replicas, or is a replica: after the restart, no full sync should be necessary.
 //!
 //! ```text
-//! begin    writes wait from now on                                              Waiting
-//! work     all replicas have everything, or the timeout has passed:
+//! begin    writes are paused                                                    Waiting
+//! work     all replicas have the whole stream, or the timeout has passed:
 //!          the stream ends, the data are saved                                  Ending
-//!          they cannot be saved: the server continues                           Off
+//!          if they cannot be saved, the server continues                        Off
 //! abort    the server continues                                                 Off
 //! ```
 //!
-//! The files give the stream position of their data (`primary/place.rs`). So a replica that has all of it resumes there
-//! after the restart. After the end of the stream nothing is appended to it, not even a GETACK.
+//! The saved files contain the stream position of their data (`primary/place.rs`). So a replica that has the stream up
+//! to that position can resume there after the restart. Once the stream has ended nothing is appended to it, not even a
+//! GETACK.
 
 pub(crate) mod stage;
 
@@ -32,7 +33,7 @@ use crate::snapshot::state::SnapshotState;
 
 /// Why the server does not shut down without `FORCE`: the data set would be lost.
 enum Obstacle {
-    /// The append-only file was switched on, and its first base is not complete.
+    /// The append-only file was enabled, and its first base is not complete.
     InitialAof,
     /// The data set cannot be saved, for this reason.
     Unsaved(String),
@@ -47,8 +48,8 @@ impl Display for Obstacle {
     }
 }
 
-/// Begins a shutdown: writes wait from now on. If one is running, `waiter` waits for it. The worker is inside the gate
-/// and holds no lock.
+/// Begins a shutdown: writes are paused from now on. `waiter` is a client that waits for the shutdown, or for the one
+/// that is already running. The worker is inside the gate and holds no lock.
 pub(crate) fn begin(executor: &mut Executor, options: ShutdownOptions, waiter: Option<&Arc<Waiter>>) {
     let server = executor.server;
     let shutdown = Shutdown::of(server);
@@ -65,8 +66,8 @@ pub(crate) fn begin(executor: &mut Executor, options: ShutdownOptions, waiter: O
     }
     if !Primary::of(server).replicas().is_empty() {
         server.pause.wait_for_shutdown(true);
-        // Sends no unnecessary GETACK: each one makes the stream longer, and a returning replica may have to
-        // distinguish the longer stream from the earlier one.
+        // A GETACK is sent only if a replica lags: each one lengthens the stream, and a replica that returns may have
+        // to distinguish the longer stream from the earlier one.
         if !options.is_immediate && has_lagging_replicas(server) {
             Primary::of(server).request_acks(server);
         }
@@ -77,8 +78,8 @@ pub(crate) fn begin(executor: &mut Executor, options: ShutdownOptions, waiter: O
     }
 }
 
-/// Ends the server when all replicas have the whole stream or the timeout has passed. The worker is inside the gate and
-/// holds no lock.
+/// Stops the server when all replicas have the whole stream or the timeout has passed. The worker is inside the gate
+/// and holds no lock.
 pub(crate) fn work(executor: &mut Executor) {
     let server = executor.server;
     let shutdown = Shutdown::of(server);
@@ -100,8 +101,8 @@ pub(crate) fn work(executor: &mut Executor) {
     }
     let ended = executor.with_exclusive_access(|executor, _| {
         executor.publish();
-        // Nothing is appended to the stream from here on. A command that was running when writes began to wait may have
-        // written since the check above, and a GETACK may have been sent.
+        // Nothing is appended to the stream from here on. Before that, a command that was running when writes were
+        // paused may have written since the check above, and a GETACK may have been sent.
         shutdown.enter(ShutdownStage::Ending);
         if !is_late && has_lagging_replicas(server) {
             shutdown.enter(ShutdownStage::Waiting);
@@ -137,7 +138,7 @@ pub(crate) fn work(executor: &mut Executor) {
     server.request_stop();
 }
 
-/// Logs how many replicas have the whole stream, which has ended, and names each of the others.
+/// Logs how many replicas have received the whole stream, which has ended, and the name of each other replica.
 fn report_replicas(server: &Server) {
     let primary = Primary::of(server);
     let replicas = primary.replicas();
@@ -165,7 +166,7 @@ fn has_lagging_replicas(server: &Server) -> bool {
     !is_whole || all.iter().any(|view| view.acknowledged() != end)
 }
 
-/// Aborts a waiting shutdown; returns false if there is none.
+/// Aborts a shutdown that waits for replicas; returns false if there is none.
 pub(crate) fn abort(server: &Server) -> bool {
     let shutdown = Shutdown::of(server);
     if shutdown.stage() != ShutdownStage::Waiting {

@@ -17,9 +17,9 @@ use crate::server::Server;
 pub(crate) enum ShutdownStage {
     /// No shutdown was requested.
     Off,
-    /// Writes wait, and replicas are to receive all earlier writes.
+    /// Writes are paused until the replicas have received all earlier writes.
     Waiting,
-    /// The stream has ended: nothing more is appended.
+    /// The stream has ended: nothing more is appended to it.
     Ending,
 }
 
@@ -27,13 +27,13 @@ pub(crate) enum ShutdownStage {
 #[derive(Default)]
 pub(super) struct Underway {
     pub(super) options: ShutdownOptions,
-    /// The deadline for replicas to have everything, Unix time in ms.
+    /// The deadline for the replicas to receive all earlier writes, Unix time in ms.
     pub(super) until_ms: i64,
-    /// Clients that requested it.
+    /// The clients that requested the shutdown.
     pub(super) waiting: Vec<Arc<Waiter>>,
 }
 
-/// The shutdown of a server.
+/// The shutdown state of a server.
 #[derive(Default)]
 pub(crate) struct Shutdown {
     stage: AtomicU8,
@@ -59,12 +59,12 @@ impl Shutdown {
         self.stage.store(stage as u8, Ordering::SeqCst);
     }
 
-    /// Returns the remaining time in ms for replicas, if it waits for them.
+    /// Returns the remaining time in ms for the replicas to catch up, if the shutdown waits for them.
     pub(crate) fn left_ms(&self, now_ms: i64) -> Option<i64> {
         (self.stage() == ShutdownStage::Waiting).then(|| (self.underway.lock().until_ms - now_ms).max(0))
     }
 
-    /// Aborts it: the server continues. Clients that requested it are notified.
+    /// Aborts the shutdown: the server continues, and the clients that requested the shutdown are notified.
     pub(super) fn give_up(&self, server: &Server) {
         self.enter(ShutdownStage::Off);
         server.pause.wait_for_shutdown(false);
