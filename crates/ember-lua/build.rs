@@ -8,7 +8,8 @@ use std::{env, fs, io};
 #[path = "build/edits.rs"]
 mod edits;
 
-/// Names the file in which the compiler of [`sources_of_lua_src`] records its input.
+/// The environment variable with the path of the file in which the compiler of [`sources_of_lua_src`] records its
+/// input.
 const OUTPUT_VARIABLE: &str = "EMBER_LUA_TELL_IN";
 
 fn main() {
@@ -16,7 +17,7 @@ fn main() {
     match env::var_os(OUTPUT_VARIABLE) {
         None => build(),
         Some(_) if arguments.is_empty() => {
-            // This fails, because its compiler compiles nothing.
+            // The build fails, because the recording compiler produces no output.
             let _ = lua_src::Build::new().try_build(lua_src::Lua51);
         }
         Some(told) => act_as_compiler(&told, &arguments),
@@ -45,7 +46,7 @@ fn build() {
         .include("c")
         .define("LUA_USE_MKSTEMP", None)
         .define("LUA_USE_ULONGJMP", None)
-        // Some of Lua's overflow checks test the result of the overflow.
+        // Some of Lua's overflow checks test the wrapped result of a signed overflow.
         .flag_if_supported("-fwrapv")
         .warnings(false)
         .cargo_metadata(false);
@@ -54,22 +55,22 @@ fn build() {
     }
     compiler.compile("ember_lua51");
     println!("cargo:rustc-link-search=native={}", out.display());
-    // Whole, because linkers search an archive only for symbols that are undefined when they reach it.
+    // `+whole-archive`, because linkers search an archive only for symbols that are undefined when they reach it.
     println!("cargo:rustc-link-lib=static:+whole-archive=ember_lua51");
 }
 
 /// Returns the folder of Lua's sources in the crate lua-src.
 ///
-/// That crate does not expose their path, but passes them to a compiler. `cargo metadata` does not help: it requires all
-/// packages of the workspace, including those that this build does not need. So this program runs itself, once to make
-/// lua-src build Lua, and from there as the compiler, which records its input.
+/// lua-src does not expose the path of its sources, but passes them to a compiler. `cargo metadata` does not help: it
+/// requires all packages of the workspace, including packages that this build does not need. So this program runs
+/// itself twice: first to let lua-src build Lua, and from there as the compiler, which records its input.
 fn sources_of_lua_src(out: &Path) -> PathBuf {
     let this = env::current_exe().expect("this program is a file");
     let target = env::var("TARGET").expect("cargo sets it");
     let (asked, told) = (out.join("asked"), out.join("sources"));
     let _ = fs::remove_file(&told);
     fs::create_dir_all(&asked).expect("OUT_DIR can be written");
-    // Of all variables that may name a compiler, this one has priority.
+    // This variable takes precedence over all others that may name a compiler.
     Command::new(&this)
         .env(format!("CC_{target}"), &this)
         .env("OUT_DIR", &asked)
@@ -80,7 +81,7 @@ fn sources_of_lua_src(out: &Path) -> PathBuf {
     PathBuf::from(folder)
 }
 
-/// Records the folder of the file to compile, if it is one of Lua's.
+/// Records the directory of the source file in `arguments` if it is one of Lua's.
 fn act_as_compiler(told: &OsString, arguments: &[OsString]) {
     let is_lua = |folder: &&Path| folder.join("lstring.c").is_file();
     if let Some(folder) = arguments.iter().filter_map(|word| Path::new(word).parent()).find(is_lua) {
@@ -89,7 +90,7 @@ fn act_as_compiler(told: &OsString, arguments: &[OsString]) {
     std::process::exit(1);
 }
 
-/// Copies Lua's sources and applies the edits.
+/// Copies Lua's sources and applies the edits to the copy.
 fn copy_edited(sources: &Path, edited: &Path) -> io::Result<()> {
     if edited.exists() {
         fs::remove_dir_all(edited)?;

@@ -5,37 +5,37 @@ use super::parameter::Parameter;
 use super::rename::RenameDirective;
 use super::users::UserDirective;
 
-/// The statement of one line.
+/// A statement, without its origin.
 #[derive(Debug)]
 pub(super) enum Statement {
-    /// The value of a parameter, as a text.
+    /// A value of a parameter, as text.
     Value(&'static Parameter, String),
-    /// `user name rule …`: each line adds a user. Not a parameter, so CONFIG does not know it.
+    /// `user name rule …`: adds a user. This is not a parameter, so CONFIG neither shows nor sets it.
     User(Vec<String>),
-    /// `rename-command name new-name`.
+    /// `rename-command name new-name`: renames a command.
     Rename { from: String, to: String },
-    /// A directive that Redis reads without any effect.
+    /// A directive of older versions of Redis, which is accepted without effect.
     Retired(&'static str),
 }
 
-/// A statement and its place.
+/// A statement and its origin.
 #[derive(Debug)]
 pub(crate) struct Assignment {
     pub(super) statement: Statement,
-    /// Its place: `a.conf:12`, `EMBER_PORT`, `--port`. Errors begin with it.
+    /// Where the statement was found: `a.conf:12`, `EMBER_PORT`, `--port`. Errors begin with this text.
     pub(super) origin: String,
 }
 
-/// Several mistakes, one line each, with their places.
+/// Error messages of invalid statements, one line each, with their origins.
 pub(super) type Mistakes = Vec<String>;
 
 impl Assignment {
-    /// Returns the assignment of a value to a parameter.
+    /// Creates the statement that sets `parameter` to `text`.
     pub(super) fn value(parameter: &'static Parameter, text: String, origin: String) -> Assignment {
         Assignment { statement: Statement::Value(parameter, text), origin }
     }
 
-    /// Returns the parameter, if this assigns one.
+    /// Returns the parameter that the statement sets; `None` if it is a directive.
     pub(super) fn parameter(&self) -> Option<&'static Parameter> {
         match &self.statement {
             Statement::Value(parameter, _) => Some(parameter),
@@ -46,7 +46,7 @@ impl Assignment {
     /// Applies the statement to `config`.
     ///
     /// # Errors
-    /// One line that names the origin and, where the origin does not, the parameter.
+    /// Returns one line that names the origin and, where the origin does not, the parameter.
     pub(super) fn apply(&self, config: &mut Config) -> Result<(), String> {
         let origin = self.origin.clone();
         match &self.statement {
@@ -63,10 +63,10 @@ impl Assignment {
     }
 }
 
-/// Returns the defaults with all statements applied. Files with passwords are not read.
+/// Returns the default configuration with all statements applied. Does not read files with passwords.
 ///
 /// # Errors
-/// All mistakes: unreadable statements, and invalid values.
+/// Returns all mistakes: statements that could not be parsed, and invalid values.
 pub(super) fn apply(statements: &[Result<Assignment, String>]) -> Result<Config, Mistakes> {
     let mut config = Config::default();
     let mut mistakes = Mistakes::new();

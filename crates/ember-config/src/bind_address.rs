@@ -1,4 +1,4 @@
-//! An address to listen on: an IP address, `*`, `::*` or a host name, with a leading `-` if it may be missing.
+//! An address to listen on: an IP address, `*`, `::*` or a host name. A leading `-` marks it as optional.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 /// The maximum number of addresses: each needs one listening socket per worker.
 const ADDRESSES_MAX: usize = 16;
 
-/// The longest name the DNS can hold.
+/// The maximum length of a host name in the DNS, in bytes.
 const HOST_BYTES_MAX: usize = 253;
 
 /// An address to listen on.
@@ -14,15 +14,15 @@ const HOST_BYTES_MAX: usize = 253;
 pub struct BindAddress {
     /// An IP address, `*` (every IPv4 address), `::*` (every IPv6 address) or a host name.
     pub host: String,
-    /// It is no error if this machine does not have the address.
+    /// Whether the server starts even if the machine does not have this address.
     pub optional: bool,
 }
 
 impl BindAddress {
-    /// Returns the socket addresses for `port`. A host name is resolved, which may block.
+    /// Returns the socket addresses for `port`. Resolves a host name, which may block.
     ///
     /// # Errors
-    /// Those of the name resolution.
+    /// Returns the error of the name resolution.
     pub fn socket_addresses(&self, port: u16) -> io::Result<Vec<SocketAddr>> {
         let ip = match self.host.as_str() {
             "*" => Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
@@ -35,8 +35,8 @@ impl BindAddress {
         }
     }
 
-    /// Whether the server may start without this address after this error: the address is optional, and the machine
-    /// does not have it.
+    /// Whether the server may start although listening on this address failed with `error`: the address is optional,
+    /// and the machine does not have it.
     pub fn tolerates(&self, error: &io::Error) -> bool {
         let is_missing = error.kind() == io::ErrorKind::AddrNotAvailable
             || error.raw_os_error() == Some(rustix::io::Errno::AFNOSUPPORT.raw_os_error());
@@ -44,7 +44,7 @@ impl BindAddress {
     }
 }
 
-/// Reads addresses separated by white space.
+/// Reads a list of addresses separated by white space.
 pub(crate) fn parse(text: &str) -> Result<Vec<BindAddress>, String> {
     let addresses: Vec<_> =
         text.split_whitespace().take(ADDRESSES_MAX + 1).map(parse_one).collect::<Result<_, _>>()?;

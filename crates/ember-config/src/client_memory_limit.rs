@@ -2,34 +2,34 @@
 
 use super::value::parse_memory;
 
-/// A lower limit would leave no client connected.
+/// The minimum of the limit in bytes: a lower limit would disconnect every client.
 const BYTES_MIN: u64 = 128 * 1024;
 
-/// The default limit is this fraction of `maxmemory`: enough for a request with the longest value that a server of this
-/// size stores (`Turn::values_bytes_max`).
+/// The divisor of `maxmemory` for the default limit. Half of `maxmemory` is enough for a request with the longest value
+/// that a server of this size stores (`Turn::values_bytes_max`).
 const AUTO_DIVISOR: u64 = 2;
 
-/// The minimum of the default limit, however low `maxmemory` is: a few requests and replies of the largest size that
-/// workers process at once.
+/// The minimum of the default limit in bytes, however low `maxmemory` is: space for a few requests and replies of the
+/// largest size that workers process at once.
 const AUTO_BYTES_MIN: u64 = 64 * 1024 * 1024;
 
-/// The value for that limit.
+/// The parameter value for [`ClientMemoryLimit::Auto`].
 const AUTO: &str = "auto";
 
-/// The threshold for evicting clients.
+/// The limit on the total memory of clients, above which clients are evicted.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum ClientMemoryLimit {
-    /// Half of `maxmemory`, at least 64 MiB; none while `maxmemory` is 0.
+    /// Half of `maxmemory`, at least 64 MiB; no limit while `maxmemory` is 0.
     #[default]
     Auto,
-    /// This many bytes; 0 for none.
+    /// A limit in bytes; 0 for no limit.
     Bytes(u64),
-    /// This percentage of `maxmemory`; none while that is 0.
+    /// A percentage of `maxmemory`; no limit while `maxmemory` is 0.
     Percent(u8),
 }
 
 impl ClientMemoryLimit {
-    /// Reads a memory size, a percentage with its sign, or `auto`.
+    /// Reads a memory size, a percentage such as `5%`, or `auto`.
     pub fn parse(text: &str) -> Result<ClientMemoryLimit, String> {
         if text.eq_ignore_ascii_case(AUTO) {
             return Ok(ClientMemoryLimit::Auto);
@@ -59,7 +59,7 @@ impl ClientMemoryLimit {
         }
     }
 
-    /// Returns the limit in bytes, if there is one.
+    /// Returns the limit in bytes; `None` for no limit.
     pub fn bytes(self, maxmemory: u64) -> Option<u64> {
         let bytes = match self {
             ClientMemoryLimit::Auto if maxmemory == 0 => 0,

@@ -1,8 +1,9 @@
 //! The command line: `ember-server [FILE] [--check-config [FILE]] [--name value …] [-]`.
 //!
-//! A flag takes one value, or for parameters of several words all words up to the next flag; `--name=value` and both in
-//! one argument work too. A yes/no flag without a value means `yes`. A parameter of several words that is given more
-//! than once gets all of them, so `--host A --host B` listens on both. `--user` takes a name and its rules.
+//! A flag takes one value, or for parameters of several words all words up to the next flag. `--name=value` and a name
+//! with its value in one argument (`"--name value"`) are accepted, too. A yes/no flag without a value means `yes`. If a
+//! flag of several words is repeated, its words are combined: `--host A --host B` listens on both addresses. `--user`
+//! takes a name and its rules.
 
 use std::ffi::OsString;
 use std::iter::Peekable;
@@ -14,18 +15,18 @@ use super::file::USER_DIRECTIVE;
 use super::parameter::Parameter;
 use super::words;
 
-/// The parsed command line.
+/// The contents of a command line.
 #[derive(Debug, Default)]
 pub(crate) struct CommandLine {
-    /// The configuration file.
+    /// The path of the configuration file, if one is given.
     pub file: Option<PathBuf>,
-    /// Whether directives are also read from the standard input.
+    /// Whether directives are also read from standard input.
     pub reads_stdin: bool,
-    /// The flags.
+    /// The parameters that flags set.
     pub assignments: Vec<Assignment>,
-    /// Whether the configuration is only checked.
+    /// Whether the server only checks the configuration and exits.
     pub checks_only: bool,
-    /// `--help` or `--version`, which take precedence over everything else.
+    /// The text to print instead of starting (`--help`, `--version`), which takes precedence over everything else.
     pub request: Option<Request>,
 }
 
@@ -40,7 +41,7 @@ impl CommandLine {
     /// Reads the arguments after the program's name.
     ///
     /// # Errors
-    /// One line that names the argument.
+    /// Returns one line that names the argument.
     pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<CommandLine, String> {
         let arguments: Vec<_> = arguments
             .map(OsString::into_string)
@@ -130,8 +131,8 @@ impl CommandLine {
         }
     }
 
-    /// Returns the message for an argument where a flag is expected. A surplus value is not repeated: it may be a part
-    /// of a password.
+    /// Returns the error message for an argument that is not a flag. The message does not repeat the argument: it may
+    /// be part of a password.
     fn unexpected(&self, argument: &str) -> String {
         match self.assignments.last() {
             Some(flag) if !argument.starts_with('-') => {
@@ -145,11 +146,11 @@ impl CommandLine {
     }
 }
 
-/// Takes the words of the value of `parameter` from `rest`; `None` if the value is missing.
+/// Removes the words of the value of `parameter` from `rest` and returns them; `None` if the value is missing.
 fn value_of(parameter: &Parameter, rest: &mut Peekable<IntoIter<String>>) -> Option<String> {
     let mut words = Vec::new();
     while words.is_empty() || parameter.takes_words() {
-        // The first word may look like a short flag: a negative number, an optional address, a password.
+        // The first word of a value may look like a short flag: a negative number, an optional address, a password.
         let may_be_short_flag = words.is_empty() && parameter.bare_value().is_none();
         let is_flag = |word: &str| word.starts_with("--") || (is_short_flag(word) && !may_be_short_flag);
         match rest.next_if(|word| !is_flag(word)) {
@@ -160,7 +161,7 @@ fn value_of(parameter: &Parameter, rest: &mut Peekable<IntoIter<String>>) -> Opt
     if words.is_empty() { parameter.bare_value().map(str::to_owned) } else { Some(words.join(" ")) }
 }
 
-/// Unquotes a value that is given in one argument with its name, like a line of a file.
+/// Removes the quotes of a value that is in one argument with its name, as in a line of a configuration file.
 fn unquoted(value: &str, origin: &str) -> Result<String, String> {
     words::split(value).map(|words| words.join(" ")).map_err(|error| format!("{origin}: {error}"))
 }

@@ -1,9 +1,9 @@
 //! A list of processor cores in the syntax of `taskset -c`: `0,2,8-11`, `0-20:2`.
 
-/// The kernel's limit on the set that a call takes.
+/// The exclusive limit on core numbers, as in the kernel's `cpu_set_t`.
 const CORES_MAX: usize = 1024;
 
-/// A list of cores; empty for all.
+/// A list of processor cores; an empty list means all cores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuList {
     text: String,
@@ -14,7 +14,7 @@ impl CpuList {
     /// Reads a list: numbers and ranges separated by commas, ranges optionally with a step.
     ///
     /// # Errors
-    /// A sentence that describes the expected form.
+    /// Returns a sentence that describes the expected form.
     pub(super) fn parse(text: &str) -> Result<CpuList, String> {
         let mut cores = Vec::new();
         if !text.is_empty() {
@@ -29,18 +29,18 @@ impl CpuList {
         Ok(CpuList { text: text.to_owned(), cores })
     }
 
-    /// Returns the text that was read.
+    /// Returns the list as the text that [`CpuList::parse`] has read.
     pub(super) fn format(&self) -> String {
         self.text.clone()
     }
 
-    /// Returns the cores in ascending order; empty for all.
+    /// Returns the cores in ascending order; an empty list means all cores.
     pub fn cores(&self) -> &[usize] {
         &self.cores
     }
 }
 
-/// Returns the cores of `a`, `a-b` or `a-b:step`.
+/// Returns the cores of one part of a list: `a`, `a-b` or `a-b:step`.
 fn range(part: &str) -> Option<impl Iterator<Item = usize>> {
     let number =
         |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<usize>().ok())?;

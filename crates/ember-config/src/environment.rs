@@ -1,4 +1,4 @@
-//! Environment variables: `EMBER_<NAME>` for every name of a parameter, in upper case and with `_` for `-`.
+//! Environment variables: `EMBER_<NAME>` for every name of a parameter, in upper case, with `_` instead of `-`.
 //!
 //! Variables that match no parameter are ignored.
 
@@ -8,11 +8,11 @@ use super::assignment::Assignment;
 use super::parameter::Parameter;
 use super::table::PARAMETERS;
 
-/// Returns the assignments in an environment, whose variables `variable` looks up. If several names of one parameter
-/// are set, the canonical one counts.
+/// Returns the parameters set in an environment; `variable` looks up a variable by name. If variables for several names
+/// of one parameter are set, the one for the canonical name takes effect.
 ///
 /// # Errors
-/// One line, when a value is not UTF-8.
+/// Returns one line if a value is not UTF-8.
 pub(crate) fn read(variable: impl Fn(&str) -> Option<OsString>) -> Result<Vec<Assignment>, String> {
     let mut assignments = Vec::new();
     for parameter in PARAMETERS {
@@ -30,7 +30,7 @@ pub(crate) fn read(variable: impl Fn(&str) -> Option<OsString>) -> Result<Vec<As
 }
 
 /// Whether Kubernetes or Docker set the variable: for a service called `ember` they set `EMBER_PORT` to
-/// `tcp://address:port`, which is not meant for the server.
+/// `tcp://address:port`, which is not a port to listen on.
 fn is_service_link(value: &OsString) -> bool {
     [&b"tcp://"[..], b"udp://"].iter().any(|scheme| value.as_encoded_bytes().starts_with(scheme))
 }

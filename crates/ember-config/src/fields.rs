@@ -1,4 +1,4 @@
-//! The values of all parameters.
+//! The struct with the values of all parameters, and values derived from several of them.
 
 use ember_persistence::rdb_file::VersionCheck;
 use emberkv_core::eviction::EvictionPolicy;
@@ -25,10 +25,10 @@ use super::value::{
     SyslogFacility, TlsAuthClients, TlsAuthClientsUser,
 };
 
-/// Declares [`Config`], with a constructor of zeros into which the defaults of the table are written.
+/// Declares [`Config`], with a constructor that zeroes every field before the defaults of the table are applied.
 macro_rules! config {
     ($($(#[$doc:meta])* $field:ident: $type:ty,)*) => {
-        /// The values of all parameters that can have more than one; each field has the name of its parameter, which
+        /// The values of all parameters whose value can vary. Each field is named after its parameter, which
         /// `table::PARAMETERS` explains.
         #[derive(Debug, Clone, PartialEq)]
         pub struct Config {
@@ -50,9 +50,9 @@ config! {
     unixsocket: String,
     unixsocketperm: u32,
     unixsocketgroup: String,
-    /// In seconds.
+    /// Idle time in seconds after which a connection is closed; 0 for never.
     timeout: u32,
-    /// In seconds.
+    /// Seconds between TCP keep-alive probes; 0 for none.
     tcp_keepalive: u32,
     maxclients: u32,
     max_new_connections_per_cycle: usize,
@@ -63,9 +63,9 @@ config! {
     aclfile: String,
     acl_pubsub_default: PubsubDefault,
     acllog_max_len: u64,
-    /// The `user …` lines of files, in order; not a parameter.
+    /// Users from the `user …` lines of files, in order. They are not a parameter.
     users: Vec<UserDirective>,
-    /// The `rename-command …` lines of files, in order; not a parameter.
+    /// Commands from the `rename-command …` lines of files, in order. They are not a parameter.
     renames: Vec<RenameDirective>,
     enable_debug_command: DebugCommand,
     enable_protected_configs: DebugCommand,
@@ -83,22 +83,22 @@ config! {
     tls_prefer_server_ciphers: bool,
     tls_session_caching: bool,
     tls_session_cache_size: usize,
-    /// In seconds; 0 is never.
+    /// Seconds between checks of the TLS files; 0 for never.
     tls_auto_reload_interval: u32,
-    /// In seconds.
+    /// Seconds for which a session is cached.
     tls_session_cache_timeout: u32,
-    /// Worker threads; 0 for one per core.
+    /// The number of worker threads; 0 for one per core.
     shards: usize,
     concurrent: bool,
     databases: usize,
     hash_function: HashFunction,
     hz: u32,
-    /// In bytes; 0 for no limit.
+    /// The memory limit in bytes; 0 for no limit.
     maxmemory: u64,
     maxmemory_policy: EvictionPolicy,
     maxmemory_samples: usize,
     lfu_log_factor: u32,
-    /// In minutes.
+    /// Minutes between decrements of an LFU counter; 0 for never.
     lfu_decay_time: u32,
     redis_version: RedisVersion,
     lazyfree_lazy_eviction: bool,
@@ -107,23 +107,25 @@ config! {
     lazyfree_lazy_user_del: bool,
     lazyfree_lazy_user_flush: bool,
     activedefrag: bool,
-    /// In per cent of a processor; the next one, too.
+    /// The minimum effort of defragmentation in per cent of a processor.
     active_defrag_cycle_min: u64,
+    /// The maximum effort of defragmentation in per cent of a processor.
     active_defrag_cycle_max: u64,
-    /// In per cent of the allocated memory; the next one, too.
+    /// The percentage of unused memory at which defragmentation begins.
     active_defrag_threshold_lower: u64,
+    /// The percentage of unused memory at which the effort is highest.
     active_defrag_threshold_upper: u64,
-    /// In bytes.
+    /// The minimum of unused memory, in bytes, for defragmentation.
     active_defrag_ignore_bytes: u64,
     active_defrag_max_scan_fields: u64,
-    /// In microseconds.
+    /// Microseconds of work between two pauses of defragmentation.
     active_defrag_cycle_us: u64,
     tiered_path: String,
-    /// In bytes; 0 for a share of the free space.
+    /// The maximum size of the files in bytes; 0 for nine tenths of the free disk space.
     tiered_max_size: u64,
-    /// In bytes.
+    /// The minimum size in bytes of a demoted key with its value.
     tiered_min_value: u64,
-    /// In bytes.
+    /// The maximum size in bytes of a demoted key with its value.
     tiered_max_value: u64,
     storage_io_threads: usize,
     import_mode: bool,
@@ -141,47 +143,47 @@ config! {
     hll_sparse_max_bytes: usize,
     maxmemory_clients: ClientMemoryLimit,
     client_output_buffer_limit: OutputBufferLimits,
-    /// In bytes.
+    /// The maximum size of a client's unprocessed input, in bytes.
     client_query_buffer_limit: u64,
-    /// In bytes.
+    /// The maximum size of an argument of a command, in bytes.
     proto_max_bulk_len: u64,
     watch_max_per_client: u64,
-    /// In bytes.
+    /// The memory limit of live queries in bytes.
     watch_max_memory: u64,
-    /// In bytes.
+    /// The maximum length of a result in bytes.
     watch_max_reply: u64,
-    /// In milliseconds; 0 for never.
+    /// Milliseconds until other clients receive BUSY during a script; 0 for never.
     busy_reply_threshold: u64,
     long_call_elements: u64,
-    /// In bytes, of each worker.
+    /// The memory limit of each worker's scripts, in bytes.
     script_memory_limit: u64,
-    /// In microseconds; -1 for none.
+    /// The execution time in microseconds from which a command is logged; -1 for none.
     slowlog_log_slower_than: i64,
     slowlog_max_len: u64,
-    /// In bytes; negative for none.
+    /// The request size in bytes above which a command is logged; negative for none.
     commandlog_request_larger_than: i64,
     commandlog_large_request_max_len: u64,
-    /// In bytes; negative for none.
+    /// The reply size in bytes above which a command is logged; negative for none.
     commandlog_reply_larger_than: i64,
     commandlog_large_reply_max_len: u64,
-    /// In bytes; negative for none.
+    /// The key size in bytes above which a command is logged; negative for none.
     commandlog_key_larger_than: i64,
     commandlog_large_key_max_len: u64,
-    /// 0 for none.
+    /// One of this many commands is sampled; 0 for none.
     hotkeys_sampling: u32,
-    /// In milliseconds.
+    /// The duration in milliseconds from which an event is recorded; 0 for none.
     latency_monitor_threshold: u64,
-    /// 0 for none.
+    /// The HTTP port for metrics; 0 for none.
     metrics_port: u16,
     metrics_bind: Vec<BindAddress>,
     metrics_dashboard: bool,
-    /// 0 for none.
+    /// The HTTP port for live queries; 0 for none.
     http_watch_port: u16,
     http_watch_bind: Vec<BindAddress>,
     http_watch_origins: Origins,
     http_watch_max_streams: u64,
     notify_keyspace_events: KeyspaceEvents,
-    /// 0 for no limit.
+    /// The maximum number of tracked keys; 0 for no limit.
     tracking_table_max_keys: u64,
     latency_tracking: bool,
     latency_tracking_info_percentiles: Vec<f64>,
@@ -206,25 +208,25 @@ config! {
     replica_lazy_flush: bool,
     repl_disable_tcp_nodelay: bool,
     repl_diskless_sync: bool,
-    /// In seconds.
+    /// Seconds to wait for more replicas before a full sync starts.
     repl_diskless_sync_delay: u32,
-    /// 0 for any number.
+    /// The number of replicas with which a full sync starts at once; 0 to wait for the whole delay.
     repl_diskless_sync_max_replicas: u32,
-    /// In seconds.
+    /// Seconds between pings to replicas.
     repl_ping_replica_period: u32,
-    /// In seconds.
+    /// Seconds without data after which a replication connection is closed.
     repl_timeout: u32,
     repl_backlog_size: u64,
     repl_backlog_spill: u64,
-    /// In seconds; 0 for ever.
+    /// Seconds for which the backlog is retained without replicas; 0 for ever.
     repl_backlog_ttl: i64,
     min_replicas_to_write: u32,
-    /// In seconds.
+    /// The maximum age in seconds of a replica's last report.
     min_replicas_max_lag: u32,
     sync_replicas: u32,
     sync_level: SyncLevel,
     replica_apply: ReplicaApply,
-    /// In milliseconds.
+    /// Milliseconds without the confirmation of replicas after which a client's connection is closed.
     sync_timeout: u32,
     aof_lag_limit: u64,
     aof_wait_limit: u64,
@@ -256,7 +258,7 @@ config! {
     set_proc_title: bool,
     proc_title_template: String,
     supervised: Supervised,
-    /// In seconds.
+    /// Seconds for which a shutdown waits for replicas, and then for clients.
     shutdown_timeout: u32,
     shutdown_on_sigint: ShutdownOptions,
     shutdown_on_sigterm: ShutdownOptions,
@@ -266,35 +268,36 @@ config! {
     bio_cpulist: CpuList,
     aof_rewrite_cpulist: CpuList,
     bgsave_cpulist: CpuList,
-    /// In microseconds.
+    /// The delay after each written key in microseconds; if negative, the number of keys per microsecond of delay.
     rdb_key_save_delay: i32,
-    /// In microseconds.
+    /// The delay after each loaded key in microseconds; if negative, the number of keys per microsecond of delay.
     key_load_delay: i32,
-    /// A percentage of `maxmemory`.
+    /// The percentage of `maxmemory` above which values are demoted.
     tiered_goal: u64,
     active_expire_effort: usize,
     no_appendfsync_on_rewrite: bool,
-    /// The values of parameters without effect.
+    /// The values of parameters that have no effect in this version.
     stored: StoredValues,
 }
 
-/// The minimum for buffers of files, however low `maxmemory` is: smaller buffers would cost more in waiting than they
-/// save.
+/// The minimum size of file buffers in bytes, however low `maxmemory` is: the waiting caused by smaller buffers would
+/// cost more than their memory.
 const HELD_BACK_MIN_BYTES: usize = 1024 * 1024;
 
 impl Config {
-    /// Returns the maximum number of browser streams.
+    /// Returns the maximum number of streams of live queries to browsers.
     pub fn streams_max(&self) -> u64 {
         if self.http_watch_port == 0 { 0 } else { self.http_watch_max_streams }
     }
 
-    /// Returns the threshold in bytes for evicting clients, if there is a limit.
+    /// Returns the total memory of clients, in bytes, above which clients are evicted; `None` for no limit.
     pub fn client_memory_max(&self) -> Option<u64> {
         self.maxmemory_clients.bytes(self.maxmemory)
     }
 
-    /// Returns the limit in bytes for data buffered for a file: `most`, or this share of `maxmemory` if that is less.
-    /// Buffers are not data, or use memory instead of data, so they must be small compared with `maxmemory`.
+    /// Returns the maximum size in bytes of a buffer for file output: `most`, or `maxmemory / share` if that is less.
+    /// Buffers take memory in addition to the data set or at its expense, so they must be small compared with
+    /// `maxmemory`.
     pub fn held_back_max(&self, most: usize, share: u64) -> usize {
         if self.maxmemory == 0 {
             return most;
@@ -302,7 +305,7 @@ impl Config {
         usize::try_from(self.maxmemory / share).unwrap_or(most).clamp(HELD_BACK_MIN_BYTES, most)
     }
 
-    /// Returns the RDB versions that are read.
+    /// Returns which RDB versions are accepted on reading.
     pub fn version_check(&self) -> VersionCheck {
         match self.rdb_version_check {
             RdbVersionCheck::Strict => VersionCheck::Strict,
@@ -310,7 +313,7 @@ impl Config {
         }
     }
 
-    /// Returns the oldest server that must be able to read files and payloads.
+    /// Returns the oldest server version that must be able to read the written RDB files and payloads.
     pub fn rdb_target(&self) -> Target {
         match self.rdb_target {
             RdbTarget::Redis => Target::Redis,

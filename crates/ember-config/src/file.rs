@@ -1,7 +1,7 @@
 //! Configuration files in the syntax of redis.conf: one directive per line, `#` comments, quotes, `include`.
 //!
-//! `include` takes a path or a glob pattern. A relative one begins at the directory of the including file. The files of
-//! a pattern are read in the order of their names; a pattern without files is no error.
+//! `include` takes a path or a glob pattern. A relative path starts from the directory of the including file. The files
+//! that match a pattern are read in the order of their names; a pattern without matches is no error.
 
 use std::fs::File;
 use std::io::Read;
@@ -14,34 +14,34 @@ use super::assignment::{Assignment, Statement};
 use super::parameter::Parameter;
 use super::words;
 
-/// Deeper includes are treated as a file that includes itself.
+/// The maximum depth of includes. Deeper includes are reported like a file that includes itself.
 const INCLUDE_DEPTH_MAX: usize = 16;
 
-/// Together with the depth, this bounds the work for patterns that match many files.
+/// The maximum number of files read. With the depth, this bounds the work for patterns that match many files.
 const FILES_MAX: usize = 1024;
 
-/// A longer file is not a configuration file.
+/// The maximum size of a file in bytes; anything larger is not a configuration file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Directives that Redis reads without any effect, from older versions of it.
+/// Directives of older Redis versions that Redis 7.2 reads without any effect.
 const RETIRED: [&str; 4] =
     ["gopher-enabled", "list-max-ziplist-entries", "list-max-ziplist-value", "lua-replicate-commands"];
 
-/// The statements and mistakes of a file, in the order of its lines.
+/// The statements of a file, in the order of its lines. Lines with mistakes are represented by error messages.
 pub(super) type Statements = Vec<Result<Assignment, String>>;
 
 /// Reads the file at `path` and its includes.
 ///
 /// # Errors
-/// One line, when the file itself cannot be read. Mistakes in it are among the statements: one line each, with the
-/// file, the line and the directive.
+/// Returns one line if the file itself cannot be read. Mistakes in the file are part of the returned statements: one
+/// line each, with the file, the line number and the directive.
 pub(crate) fn read(path: &Path) -> Result<Statements, String> {
     let mut reader = Reader::default();
     reader.read_file(path, 0).map_err(|error| format!("cannot read '{}': {error}", full_path(path)))?;
     Ok(reader.statements)
 }
 
-/// Reads everything from `input`, called `name` in messages; includes begin at the current directory.
+/// Reads everything from `input`, called `name` in messages. Relative includes start from the current directory.
 ///
 /// # Errors
 /// As for [`read`].
@@ -50,7 +50,7 @@ pub(crate) fn read_from(input: impl Read, name: &str) -> Result<Statements, Stri
     Ok(parse(&text, name, Path::new("")))
 }
 
-/// Reads `text`, called `name` in messages; includes begin at `directory`.
+/// Reads `text`, called `name` in messages. Relative includes start from `directory`.
 pub(crate) fn parse(text: &str, name: &str, directory: &Path) -> Statements {
     let mut reader = Reader::default();
     reader.parse(text, name, directory, 0);
@@ -64,7 +64,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Reads one file; returns an error if the file itself cannot be read.
+    /// Reads one file and appends its statements. Returns an error only if the file itself cannot be read.
     fn read_file(&mut self, path: &Path, depth: usize) -> std::io::Result<()> {
         let text = read_text(File::open(path)?)?;
         let directory = path.parent().unwrap_or(Path::new(""));
@@ -105,7 +105,7 @@ impl Reader {
     }
 }
 
-/// Returns the statement of a directive; `origin` is the place of its line.
+/// Returns the statement of a directive; `origin` is the file and line of the directive.
 fn statement(directive: Directive, origin: String) -> Result<Assignment, String> {
     let Directive { name, words } = directive;
     let name = name.to_ascii_lowercase();
@@ -137,10 +137,10 @@ fn statement(directive: Directive, origin: String) -> Result<Assignment, String>
     }
 }
 
-/// The directive that adds a user.
+/// The name of the directive that adds a user.
 pub(super) const USER_DIRECTIVE: &str = "user";
 
-/// The name and the words of a line.
+/// The name and the arguments of a configuration line.
 pub(crate) struct Directive {
     pub name: String,
     pub words: Vec<String>,
@@ -149,7 +149,7 @@ pub(crate) struct Directive {
 /// Returns the directive of a line; `None` for a comment or an empty line.
 ///
 /// # Errors
-/// Those of its quotes.
+/// Returns [`words::BadLine`] if the quotes of the line are not balanced or a word is not UTF-8.
 pub(crate) fn directive(line: &str) -> Result<Option<Directive>, words::BadLine> {
     let line = line.trim_matches([' ', '\t', '\r', '\n']);
     if line.starts_with('#') {
@@ -159,10 +159,10 @@ pub(crate) fn directive(line: &str) -> Result<Option<Directive>, words::BadLine>
     Ok(words.next().map(|name| Directive { name, words: words.collect() }))
 }
 
-/// Reads all of `input`.
+/// Reads all of `input` as text.
 ///
 /// # Errors
-/// Those of `input`, and if it is longer than a configuration file may be, or not UTF-8.
+/// Returns the error of `input`, or an error if the text is longer than a configuration file may be or is not UTF-8.
 pub(crate) fn read_text(input: impl Read) -> std::io::Result<String> {
     let mut text = String::new();
     input.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
@@ -172,8 +172,8 @@ pub(crate) fn read_text(input: impl Read) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// Returns the paths that match `pattern`, sorted; `pattern` itself if it is not a pattern. A name that begins with a
-/// dot is matched only by a pattern that does, too.
+/// Returns the sorted paths that match `pattern`, or `pattern` itself if it contains no wildcards. A name that begins
+/// with a dot is matched only by a pattern that also begins with a dot.
 fn expand(pattern: &Path) -> Vec<PathBuf> {
     let mut paths = vec![PathBuf::new()];
     for component in pattern.components() {
@@ -197,7 +197,8 @@ fn expand(pattern: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Returns the entries of `directory` that match `pattern`, sorted by name; none if it cannot be read.
+/// Returns the entries of `directory` that match `pattern`, sorted by name; an empty list if the directory cannot be
+/// read.
 fn matching_entries(directory: &Path, pattern: &[u8]) -> Vec<PathBuf> {
     let read = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     let Ok(entries) = std::fs::read_dir(read) else { return Vec::new() };

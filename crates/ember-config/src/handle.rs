@@ -16,16 +16,17 @@ use super::rewrite;
 use super::table::{DIRECTORY, PARAMETERS, PROTECTED};
 use super::users::StoredUser;
 
-/// The current configuration; shared by all threads.
+/// The current configuration, shared by all threads, with its file.
 #[derive(Debug)]
 pub struct ConfigHandle {
-    /// The configuration file, as an absolute path; fixed at startup.
+    /// The absolute path of the configuration file, which is fixed at startup; `None` without a file.
     file: Option<PathBuf>,
-    /// Locked for a whole CONFIG SET, so that two of them do not lose each other's changes.
+    /// The current snapshot. Locked for the whole of a CONFIG SET, so that two concurrent ones do not lose each other's
+    /// changes.
     current: Mutex<Arc<Config>>,
-    /// Locked while the file is rewritten.
+    /// Locked while the configuration file is rewritten.
     rewriting: Mutex<()>,
-    /// Counts the changes of `current`.
+    /// The number of changes of `current` so far.
     generation: AtomicU64,
 }
 
@@ -41,25 +42,26 @@ impl ConfigHandle {
     }
 
     /// Returns the current values. Takes a lock: hold the snapshot and compare [`Self::generation`] instead of calling
-    /// this often.
+    /// this function often.
     pub fn snapshot(&self) -> Arc<Config> {
         Arc::clone(&self.lock_current())
     }
 
-    /// Returns a number that changes with each new snapshot. A snapshot taken after reading it is at least as new.
+    /// Returns a number that changes with each new snapshot. A snapshot taken after this call is at least as new as the
+    /// returned number.
     pub fn generation(&self) -> u64 {
         // Pairs with the Release in `set_if` and `set_primary`.
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Returns the configuration file, as an absolute path.
+    /// Returns the absolute path of the configuration file, if there is one.
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }
 
-    /// Returns every name that matches one of the glob `patterns`, with its value, sorted by name without regard to
-    /// case (CONFIG GET). Each name of a parameter is listed once; globs do not match names that only ember has. A
-    /// pattern that is a plain name is returned as it is spelt, as in Redis.
+    /// Returns every name that matches one of the glob `patterns`, with its value (CONFIG GET), sorted by name,
+    /// ignoring case. Each name of a parameter is listed once; globs do not match names that only ember has. A pattern
+    /// that is a plain name is returned as it is spelt, as in Redis.
     pub fn get<'p>(&self, patterns: &[&'p [u8]]) -> Vec<(&'p [u8], String)> {
         let config = self.snapshot();
         let mut seen = HashSet::new();
@@ -87,19 +89,20 @@ impl ConfigHandle {
         found
     }
 
-    /// Changes all of `pairs`, names and values, or nothing (CONFIG SET).
+    /// Sets all of `pairs` (names and values), or none of them (CONFIG SET).
     ///
     /// # Errors
-    /// The error reply, in Redis's words.
+    /// Returns the error reply, with Redis's text.
     pub fn set(&self, pairs: &[(&[u8], &[u8])]) -> Result<(), CommandError> {
         self.set_if(pairs, true, |_, _| Ok(()))
     }
 
-    /// Like [`ConfigHandle::set`], if `accept` agrees to the values before and after; the effects of `accept` apply at
-    /// the same moment. Protected parameters are refused unless `may_change_protected`.
+    /// Like [`ConfigHandle::set`], but only if `accept`, called with the old and the new values, returns `Ok`. The lock
+    /// is held during `accept`, so its effects and the new snapshot appear together. Protected parameters are refused
+    /// unless `may_change_protected`.
     ///
     /// # Errors
-    /// The error reply, in Redis's words; that of `accept` with the parameter it names.
+    /// Returns the error reply, with Redis's text; for an error of `accept`, with the parameter that `accept` names.
     pub fn set_if(
         &self,
         pairs: &[(&[u8], &[u8])],
@@ -134,10 +137,10 @@ impl ConfigHandle {
         }
     }
 
-    /// Updates the configuration file atomically, with these users (CONFIG REWRITE).
+    /// Rewrites the configuration file atomically, with these users (CONFIG REWRITE).
     ///
     /// # Errors
-    /// The error reply; the file is then unchanged.
+    /// Returns the error reply; the file is then unchanged.
     pub fn rewrite(&self, users: &[StoredUser]) -> Result<(), String> {
         let file = self.file().ok_or("ERR The server is running without a config file")?;
         let _rewriting = self.rewriting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -145,10 +148,10 @@ impl ConfigHandle {
             .map_err(|error| format!("ERR Rewriting config file: {error}"))
     }
 
-    /// Like [`ConfigHandle::rewrite`], with a line for every parameter.
+    /// Like [`ConfigHandle::rewrite`], but writes a line for every parameter.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`ConfigHandle::rewrite`].
     pub fn rewrite_in_full(&self, users: &[StoredUser]) -> Result<(), String> {
         let file = self.file().ok_or("ERR The server is running without a config file")?;
         let _rewriting = self.rewriting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -156,13 +159,14 @@ impl ConfigHandle {
             .map_err(|error| format!("ERR Rewriting config file: {error}"))
     }
 
-    /// Locks the snapshot. A panic elsewhere cannot leave it half written: it is replaced as a whole.
+    /// Locks the current snapshot. Ignores poisoning: the snapshot is replaced as a whole, so a panic cannot leave it
+    /// half written.
     fn lock_current(&self) -> MutexGuard<'_, Arc<Config>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns the value that CONFIG GET shows: for the server's directory, its full path.
+/// Returns the value that CONFIG GET shows; for the server's directory, the absolute path.
 fn shown(parameter: &Parameter, config: &Config) -> String {
     let value = parameter.get(config);
     if parameter.name == DIRECTORY
@@ -174,7 +178,7 @@ fn shown(parameter: &Parameter, config: &Config) -> String {
     value
 }
 
-/// Returns the value to keep: for a directory its full path, so that its meaning does not depend on the working
+/// Returns the value to store; for a directory its absolute path, so that its meaning does not depend on the working
 /// directory.
 fn whole_path<'t>(parameter: &Parameter, text: &'t str) -> Cow<'t, str> {
     let path = (parameter.name == DIRECTORY).then(|| std::path::absolute(text).ok()).flatten();
@@ -183,7 +187,8 @@ fn whole_path<'t>(parameter: &Parameter, text: &'t str) -> Cow<'t, str> {
 
 type Change<'a> = (&'static str, &'static Parameter, &'a [u8]);
 
-/// Looks up the names of a CONFIG SET and checks all that does not depend on the values; the first mistake counts.
+/// Looks up the parameters of a CONFIG SET and makes all checks that do not depend on the values. Returns the first
+/// mistake.
 fn resolve<'a>(
     pairs: &[(&[u8], &'a [u8])],
     may_change_protected: bool,
@@ -198,7 +203,7 @@ fn resolve<'a>(
             .ok_or_else(|| unknown(typed))?;
         let known =
             parameter.names().find(|known| known.eq_ignore_ascii_case(name)).unwrap_or(parameter.name);
-        // For clients that set everything that CONFIG GET returned.
+        // Accepts unchanged values of immutable parameters, for clients that set everything that CONFIG GET returned.
         let is_current = parameter.get(current).as_bytes() == *value;
         if !parameter.mutable && !is_current {
             return Err(set_failed(typed, "can't set immutable config"));

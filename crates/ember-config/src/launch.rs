@@ -1,4 +1,4 @@
-//! The task of the program, from its arguments, environment and files.
+//! The action of the program, which follows from its arguments, environment and configuration files.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -12,27 +12,27 @@ use super::parameter::VALUE_BYTES_MAX;
 use super::value::Secret;
 use super::{environment, file, reference, store};
 
-/// The variable that names the configuration file if the command line does not.
+/// The environment variable that names the configuration file if the command line does not.
 const FILE_VARIABLE: &str = "EMBER_CONFIG";
 
-/// The task of the program.
+/// The action that the program performs.
 #[derive(Debug)]
 pub enum Launch {
-    /// Serve, with this configuration.
+    /// Starts the server with this configuration.
     Serve(ConfigHandle),
-    /// Report whether the server would start with this configuration.
+    /// Reports whether the server would start with this configuration.
     Check(ConfigHandle),
-    /// Print this text and exit: `--help` or `--version`.
+    /// Prints this text and exits: `--help` or `--version`.
     Print(String),
 }
 
 /// Reads the configuration: defaults, then files, then the environment, then the command line.
 ///
-/// `arguments` are those after the program's name, `variable` looks up an environment variable, and `stdin` is read
-/// when an argument is `-`.
+/// `arguments` excludes the program's name, `variable` looks up an environment variable, and `stdin` is read if an
+/// argument is `-`.
 ///
 /// # Errors
-/// A line for each mistake, with its place.
+/// Returns a line for each mistake, with its origin.
 pub fn launch(
     arguments: impl Iterator<Item = OsString>,
     variable: impl Fn(&str) -> Option<OsString>,
@@ -71,13 +71,13 @@ pub fn launch(
     Ok(if line.checks_only { Launch::Check(handle) } else { Launch::Serve(handle) })
 }
 
-/// Returns the place of the last value of the parameter `name`, if there is one.
+/// Returns the origin of the last statement that sets the parameter `name`, if there is one.
 fn stated_at<'a>(name: &str, statements: &'a [Result<Assignment, String>]) -> Option<&'a str> {
     let is_its = |stated: &&Assignment| stated.parameter().is_some_and(|parameter| parameter.name == name);
     statements.iter().flatten().rfind(is_its).map(|last| &*last.origin)
 }
 
-/// Returns the first line of the file at `path`, without its line end.
+/// Returns the first line of the file at `path`, without the line break.
 fn read_secret(path: &str) -> Result<Secret, String> {
     let unreadable = |error: std::io::Error| format!("cannot read '{path}': {error}");
     let file = File::open(path).map_err(unreadable)?;

@@ -2,11 +2,11 @@
 //!
 //! [`table::PARAMETERS`] describes every parameter once; flags ([`command_line`]), file directives ([`file`]),
 //! environment variables ([`environment`]), CONFIG GET, SET and REWRITE ([`ConfigHandle`]), `--help` and the table in
-//! `docs/configuration.md` ([`reference`]) are derived from it. [`launch`] merges the sources: defaults, then files,
-//! then the environment, then the command line; later ones win.
+//! `docs/configuration.md` ([`reference`]) are derived from that table. [`launch`] merges the sources: defaults, then
+//! files, then the environment, then the command line; later ones win.
 //!
 //! Workers hold an `Arc<Config>` and compare [`ConfigHandle::generation`], one atomic load, once per turn of their
-//! event loop; only when it has changed do they take a new snapshot.
+//! event loop. They take a new snapshot only if the generation has changed.
 
 mod assignment;
 mod bind_address;

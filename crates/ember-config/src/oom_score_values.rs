@@ -1,17 +1,17 @@
-//! OOM score adjustments: the value of the process to the kernel when memory runs out.
+//! OOM score adjustments: how likely the kernel is to kill the process when memory runs out.
 
-/// The largest distance of a value from 0: from one end of the kernel's scale to the other.
+/// The maximum absolute value, because `relative` values may span the kernel's whole scale of -1000 to 1000.
 const DISTANCE_MAX: i32 = 2000;
 
-/// The values for a primary, a replica, and a child process.
+/// The adjustments for a primary, a replica, and a child process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OomScoreValues([i32; 3]);
 
 impl OomScoreValues {
-    /// Reads three numbers.
+    /// Reads three integers.
     ///
     /// # Errors
-    /// Redis's error text.
+    /// Returns Redis's error text.
     pub(super) fn parse(text: &str) -> Result<OomScoreValues, String> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let [primary, replica, child] = words[..] else { return Err("wrong number of arguments".to_owned()) };
@@ -25,12 +25,12 @@ impl OomScoreValues {
         Ok(OomScoreValues([number(primary)?, number(replica)?, number(child)?]))
     }
 
-    /// Returns the three numbers.
+    /// Returns the text that [`OomScoreValues::parse`] reads.
     pub(super) fn format(self) -> String {
         self.0.map(|value| value.to_string()).join(" ")
     }
 
-    /// Returns the value of this process.
+    /// Returns the adjustment for a primary.
     pub fn of_primary(self) -> i32 {
         self.0[0]
     }

@@ -3,15 +3,15 @@
 /// The maximum number of origins in a list.
 const ORIGINS_MAX: usize = 64;
 
-/// The origins whose pages are allowed.
+/// The origins whose pages may connect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origins(Vec<String>);
 
 impl Origins {
-    /// Reads origins separated by white space; `*` is any.
+    /// Reads origins separated by white space; `*` allows any origin.
     ///
     /// # Errors
-    /// The first word that is not an origin.
+    /// Returns a message if a word is not an origin, or if there are too many origins.
     pub fn parse(text: &str) -> Result<Origins, String> {
         let origins: Vec<String> = text.split_whitespace().map(str::to_ascii_lowercase).collect();
         if origins.len() > ORIGINS_MAX {
@@ -28,18 +28,18 @@ impl Origins {
         self.0.join(" ")
     }
 
-    /// Whether pages of this origin are allowed.
+    /// Whether pages with this origin may connect.
     pub fn allow(&self, origin: &str) -> bool {
         self.0.iter().any(|allowed| allowed == "*" || origin.eq_ignore_ascii_case(allowed))
     }
 
-    /// Whether one of them has this host, whatever its port.
+    /// Whether one of the origins has this host, with any port.
     pub fn have_host(&self, host: &str) -> bool {
         self.0.iter().filter_map(|origin| host_of(origin)).any(|known| known.eq_ignore_ascii_case(host))
     }
 }
 
-/// Returns the host of an origin, without its port; `None` if it is not an origin.
+/// Returns the host of an origin, without its port; `None` if `origin` is not an origin.
 fn host_of(origin: &str) -> Option<&str> {
     let authority = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"))?;
     let colon = authority.rfind(':').filter(|&at| !authority[at..].contains(']'));

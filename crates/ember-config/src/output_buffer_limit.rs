@@ -1,32 +1,32 @@
-//! The limits on unsent replies to slow clients, one per class of clients.
+//! The limits on the size of unsent replies, one per class of clients.
 
 use super::value::parse_memory;
 
-/// When a client is disconnected for not reading its replies; 0 means no limit.
+/// The conditions under which a client that does not read its replies is disconnected; 0 means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OutputBufferLimit {
-    /// Disconnects at once above this many bytes.
+    /// A client with more unsent bytes is disconnected at once.
     pub hard_bytes: u64,
-    /// Disconnects after `soft_seconds` continuously above this many bytes.
+    /// A client with more unsent bytes for `soft_seconds` without interruption is disconnected.
     pub soft_bytes: u64,
-    /// How long `soft_bytes` may be exceeded.
+    /// The time in seconds for which `soft_bytes` may be exceeded.
     pub soft_seconds: u64,
 }
 
-/// The limit of each class of clients.
+/// The limits of all classes of clients.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OutputBufferLimits {
-    /// Clients of neither class below.
+    /// Clients that are neither replicas nor subscribers.
     pub normal: OutputBufferLimit,
-    /// Replicas.
+    /// Connections of replicas.
     pub replica: OutputBufferLimit,
     /// Clients with at least one subscription.
     pub pubsub: OutputBufferLimit,
 }
 
 impl OutputBufferLimits {
-    /// Reads any number of `class hard soft seconds` groups and sets those classes; the others keep their limits.
-    /// Nothing changes on an error.
+    /// Reads any number of `class hard soft seconds` groups and sets the limits of the named classes. The other classes
+    /// keep their limits. Changes nothing on an error.
     pub fn update(&mut self, text: &str) -> Result<(), String> {
         let words: Vec<_> = text.split_whitespace().collect();
         if words.is_empty() || !words.len().is_multiple_of(4) {

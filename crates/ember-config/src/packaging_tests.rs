@@ -1,5 +1,5 @@
-//! Generated files of packages, from the table of parameters: the example configuration, the manual page and the shell
-//! completions in `deploy/`. `EMBER_BLESS=1` writes them again.
+//! Generated files of packages: the example configuration, the manual page and the shell completions in `deploy/`,
+//! derived from the table of parameters. `EMBER_BLESS=1` regenerates them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::stored::Form;
 use super::table::PARAMETERS;
 use super::{Config, Launch, launch, words};
 
-/// Line width of the example configuration, as in documents.
+/// The line width of the example configuration in columns, as in documents.
 const WIDTH: usize = 100;
 
 const HEAD: &str = "\
@@ -35,7 +35,7 @@ fn deploy(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(path)
 }
 
-/// Appends a text as lines that begin with `# `.
+/// Appends `text` as comment lines, which begin with `# `.
 fn comment(text: &str, file: &mut String) {
     let mut line = String::from("#");
     for word in text.split_whitespace() {
@@ -96,8 +96,8 @@ fn the_example_configuration_sets_the_defaults_with_and_without_its_marks() {
     }
 }
 
-/// Returns the command line as a clap command: only for the manual and the completions, since the server reads
-/// parameters from four sources with its own reader.
+/// Returns the command line as a clap command, which only the manual page and the completions use: the server reads
+/// parameters from four sources with its own parser.
 fn command() -> Command {
     let mut command = Command::new("ember-server")
         .version(env!("CARGO_PKG_VERSION"))
@@ -181,7 +181,7 @@ fn the_manual_page_is_the_generated_one() {
     let manual = clap_mangen::Man::new(command());
     manual.render_title(&mut page).unwrap();
     manual.render_name_section(&mut page).unwrap();
-    // A synopsis with all parameters would fill a page.
+    // The synopsis is abbreviated: with all parameters it would fill a page.
     page.extend_from_slice(SYNOPSIS.as_bytes());
     manual.render_description_section(&mut page).unwrap();
     manual.render_options_section(&mut page).unwrap();

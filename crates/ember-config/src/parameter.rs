@@ -1,7 +1,7 @@
 //! A parameter of the configuration: its names, the form of its values, its default and its field.
 //!
 //! Flags, file directives, environment variables, CONFIG GET and SET, `--help` and the documentation are all derived
-//! from this description. Every value is one text, the one CONFIG GET shows; [`Parameter::set`] reads it back.
+//! from this description. Every value has one text form, which CONFIG GET shows and [`Parameter::set`] reads.
 
 use std::ops::RangeInclusive;
 
@@ -9,7 +9,7 @@ use super::fields::Config;
 use super::stored::Form;
 use super::value::{self, Secret};
 
-/// The longest value; paths and lists of addresses are shorter.
+/// The maximum length of a value in bytes, longer than any path or list of addresses.
 pub(super) const VALUE_BYTES_MAX: usize = 4096;
 
 /// A description of a parameter.
@@ -17,15 +17,15 @@ pub(super) const VALUE_BYTES_MAX: usize = 4096;
 pub(crate) struct Parameter {
     /// Redis's name if Redis has the parameter, otherwise ember's; lower case.
     pub name: &'static str,
-    /// Further names, equivalent to `name` everywhere.
+    /// Alternative names, equivalent to `name` everywhere.
     pub aliases: &'static [&'static str],
-    /// The form of its values and the field that holds them.
+    /// The form of the parameter's values and the field that stores them.
     pub kind: Kind,
-    /// The default, as a text.
+    /// The default value, as text.
     pub default: &'static str,
-    /// Whether CONFIG SET may change it.
+    /// Whether CONFIG SET may change the parameter.
     pub mutable: bool,
-    /// Its meaning, in one or more sentences.
+    /// A description of the parameter, in one or more sentences.
     pub about: &'static str,
 }
 
@@ -40,13 +40,13 @@ pub(crate) enum Kind {
     Memory { range: RangeInclusive<u64>, field: Field<u64> },
     /// An octal number from 0 to `max`.
     Octal { max: u32, field: Field<u32> },
-    /// One of `names`, by its position.
+    /// One of `names`; the field stores its position.
     Choice { names: &'static [&'static str], get: fn(&Config) -> usize, set: fn(&mut Config, usize) },
     /// The path of a file or directory; empty for none.
     Path(Field<String>),
     /// A password, or a name that belongs to one: shown by CONFIG GET, and redacted everywhere else. If the parameter
-    /// `file` names a file to read it from, the value here does not count; setting the value clears that file name, so
-    /// that the later of the two counts.
+    /// `file` names a file, the secret is read from that file instead. Setting the value clears the file name, so that
+    /// the later of the two settings takes effect.
     Secret { field: Field<Secret>, file: Option<Field<String>> },
     /// Words separated by white space.
     Words {
@@ -54,21 +54,22 @@ pub(crate) enum Kind {
         get: fn(&Config) -> String,
         set: fn(&mut Config, &str) -> Result<(), String>,
     },
-    /// Like `Words`, but a line of a source adds to the lines before it; the first one replaces the default.
+    /// Like `Words`, but each line of a configuration source adds words to the value of earlier lines. The first line
+    /// replaces the default.
     Lines {
         shape: &'static str,
         get: fn(&Config) -> String,
         set: fn(&mut Config, &str) -> Result<(), String>,
         add: fn(&mut Config, &str) -> Result<(), String>,
     },
-    /// Checked, stored and shown, but without effect in this version, for `reason`.
+    /// A value that is checked, stored and shown, but has no effect in this version, for `reason`.
     Stored { form: Form, reason: &'static str },
-    /// Accepts only the value that applies in this version: the first of `accepts` or another spelling of it. Anything
-    /// else is refused with `reason`.
+    /// Accepts only values that describe this version's behavior: the first of `accepts`, or another spelling of the
+    /// same value. Anything else is refused with `reason`.
     Fixed { accepts: &'static [&'static str], reason: &'static str },
 }
 
-/// A field of [`Config`].
+/// Accessors for a field of [`Config`].
 pub(crate) struct Field<T: 'static> {
     pub get: fn(&Config) -> &T,
     pub get_mut: fn(&mut Config) -> &mut T,
@@ -86,7 +87,8 @@ impl<T> Field<T> {
     }
 }
 
-/// Names that Redis 7.2 does not know, of parameters that it has: ember's own, and newer spellings.
+/// Names that Redis 7.2 does not know, for parameters that it knows under another name: ember's own names, and newer
+/// spellings.
 const OWN_NAMES: [&str; 8] = [
     "aof-rewrite-cpulist",
     "bgsave-cpulist",
@@ -99,7 +101,7 @@ const OWN_NAMES: [&str; 8] = [
 ];
 
 impl Parameter {
-    /// Describes a parameter that is checked, stored and shown, but has no effect, for `reason`.
+    /// Creates a parameter that is checked, stored and shown, but has no effect, for `reason`.
     pub(super) const fn without_effect(
         name: &'static str,
         form: Form,
@@ -111,12 +113,12 @@ impl Parameter {
         Parameter { name, aliases: &[], kind, default, mutable: true, about }
     }
 
-    /// Adds further names.
+    /// Returns the parameter with alternative names added.
     pub(super) const fn or(self, aliases: &'static [&'static str]) -> Parameter {
         Parameter { aliases, ..self }
     }
 
-    /// Makes the parameter fixed at startup.
+    /// Returns the parameter as one that CONFIG SET cannot change.
     pub(super) const fn at_start(self) -> Parameter {
         Parameter { mutable: false, ..self }
     }
@@ -126,7 +128,7 @@ impl Parameter {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
     }
 
-    /// Returns the names that Redis has for it, too: those that a glob in CONFIG GET matches.
+    /// Returns the names that Redis also knows: the names that a glob in CONFIG GET matches.
     pub(crate) fn listed_names(&self) -> impl Iterator<Item = &'static str> {
         self.names().filter(|name| !OWN_NAMES.contains(name))
     }
@@ -153,7 +155,7 @@ impl Parameter {
     /// Sets the value in `config` from a text.
     ///
     /// # Errors
-    /// A sentence without the parameter's name; `config` is then unchanged.
+    /// Returns a sentence without the parameter's name; `config` is then unchanged.
     pub(crate) fn set(&self, config: &mut Config, text: &str) -> Result<(), String> {
         if text.len() > VALUE_BYTES_MAX {
             return Err(format!("argument is longer than {VALUE_BYTES_MAX} bytes"));
@@ -188,7 +190,7 @@ impl Parameter {
         Ok(())
     }
 
-    /// Like [`Self::set`], for a line of a configuration source, which may add to the lines before it.
+    /// Like [`Self::set`], for a line of a configuration source, which may add to the values of earlier lines.
     ///
     /// # Errors
     /// As [`Self::set`].
@@ -199,7 +201,7 @@ impl Parameter {
         }
     }
 
-    /// Resets the value in `config` to the default.
+    /// Resets the parameter in `config` to its default.
     pub(crate) fn reset(&self, config: &mut Config) {
         self.set(config, self.default).expect("a test sets every parameter to its default");
     }
@@ -212,17 +214,18 @@ impl Parameter {
         }
     }
 
-    /// Whether a value may be several words of a line.
+    /// Whether a value may consist of several words.
     pub(crate) fn takes_words(&self) -> bool {
         matches!(self.kind, Kind::Words { .. } | Kind::Lines { .. } | Kind::Fixed { .. })
     }
 
-    /// Whether each line adds to those before it.
+    /// Whether each line adds to the values of earlier lines.
     pub(crate) fn adds_lines(&self) -> bool {
         matches!(self.kind, Kind::Lines { .. })
     }
 
-    /// Returns the value of the flag without a value: `yes` for a switch, the empty text where that means none.
+    /// Returns the value that a flag without a value stands for: `yes` for a switch, an empty text for parameters where
+    /// that means none. `None` if the flag needs a value.
     pub(crate) fn bare_value(&self) -> Option<&'static str> {
         match self.kind {
             Kind::YesNo(_)
@@ -233,10 +236,11 @@ impl Parameter {
         }
     }
 
-    /// Joins the words of a line to one value.
+    /// Joins the words of a line into one value.
     ///
     /// # Errors
-    /// If this parameter takes exactly one word and there are more, or if there is none and the parameter needs one.
+    /// Returns a message if the parameter takes exactly one word and there are more, or if it needs a word and there is
+    /// none.
     pub(crate) fn join(&self, words: &[String]) -> Result<String, String> {
         match words {
             [word] => Ok(word.clone()),
@@ -249,7 +253,7 @@ impl Parameter {
         }
     }
 
-    /// Whether its value comes from another parameter, so that a configuration file should not contain it.
+    /// Whether the value is derived from another parameter, so that a configuration file should not contain it.
     pub(crate) fn is_derived(&self, config: &Config) -> bool {
         match &self.kind {
             Kind::Secret { file: Some(file), .. } => !(file.get)(config).is_empty(),
@@ -257,7 +261,7 @@ impl Parameter {
         }
     }
 
-    /// Returns the name of the environment variable for one of the names.
+    /// Returns the environment variable of one of the parameter's names.
     pub(crate) fn environment_name(name: &str) -> String {
         format!("EMBER_{}", name.to_ascii_uppercase().replace('-', "_"))
     }

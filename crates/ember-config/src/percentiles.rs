@@ -1,6 +1,6 @@
 //! The percentiles of command latency in INFO.
 
-/// The maximum number of percentiles: each is a field in the line of each command.
+/// The maximum number of percentiles, each of which adds a field to the INFO line of every command.
 const PERCENTILES_MAX: usize = 32;
 
 /// Reads percentiles from 0 to 100, separated by white space.
@@ -17,7 +17,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<f64>, String> {
         if percentiles.len() == PERCENTILES_MAX {
             return Err(format!("at most {PERCENTILES_MAX} percentiles"));
         }
-        // Digits that are not shown are not kept either, and there is no negative zero.
+        // Rounds to the six decimals that are shown; adding 0.0 turns a negative zero into zero.
         percentiles.push((percentile * 1e6).round() / 1e6 + 0.0);
     }
     Ok(percentiles)
@@ -29,7 +29,7 @@ pub(crate) fn format(percentiles: &[f64]) -> String {
     words.join(" ")
 }
 
-/// Returns one percentile as INFO names it: `50`, `99.9`.
+/// Formats one percentile as INFO shows it: `50`, `99.9`.
 pub(crate) fn format_one(percentile: f64) -> String {
     let text = format!("{percentile:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -1,27 +1,27 @@
 //! The address of this server's primary, if it has one.
 
-/// The host and the port of a primary; none if the server is a primary itself.
+/// The host and the port of a primary; `None` if this server is a primary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PrimaryAddress(Option<(String, u16)>);
 
 impl PrimaryAddress {
-    /// No primary.
+    /// The value without a primary.
     pub const NONE: PrimaryAddress = PrimaryAddress(None);
 
-    /// Returns the address with this host and port.
+    /// Creates the address of a primary.
     pub fn new(host: String, port: u16) -> PrimaryAddress {
         PrimaryAddress(Some((host, port)))
     }
 
-    /// Its host and port, if there is one.
+    /// Returns the host and the port, if there is a primary.
     pub fn get(&self) -> Option<(&str, u16)> {
         self.0.as_ref().map(|(host, port)| (host.as_str(), *port))
     }
 
-    /// Reads the words of the parameter.
+    /// Reads the value of `replicaof`.
     ///
     /// # Errors
-    /// A sentence that describes the mistake.
+    /// Returns a sentence that describes the mistake.
     pub(super) fn parse(text: &str) -> Result<PrimaryAddress, String> {
         let words: Vec<&str> = text.split_whitespace().collect();
         match words[..] {
@@ -37,7 +37,7 @@ impl PrimaryAddress {
         }
     }
 
-    /// Returns the words that [`PrimaryAddress::parse`] reads.
+    /// Returns the text that [`PrimaryAddress::parse`] reads.
     pub(super) fn format(&self) -> String {
         self.get().map_or_else(String::new, |(host, port)| format!("{host} {port}"))
     }

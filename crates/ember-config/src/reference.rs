@@ -1,5 +1,5 @@
 //! Texts derived from the table of parameters: `--help`, `--version`, and the table in `docs/configuration.md`, which a
-//! test writes.
+//! test compares and regenerates.
 
 use std::ops::RangeInclusive;
 
@@ -43,7 +43,7 @@ fn shown_default(parameter: &Parameter) -> &'static str {
     if parameter.default.is_empty() { "\"\"" } else { parameter.default }
 }
 
-/// Describes the form of values in a few words.
+/// Describes the form of a parameter's values in a few words.
 pub(super) fn shape(kind: &Kind) -> String {
     match kind {
         Kind::YesNo(_) => "`yes` or `no`".to_owned(),
@@ -63,7 +63,7 @@ pub(super) fn shape(kind: &Kind) -> String {
     }
 }
 
-/// Describes the form of values of a parameter without effect.
+/// Describes the form of the values of a parameter without effect.
 fn stored_shape(form: &Form) -> String {
     match form {
         Form::YesNo => "`yes` or `no`".to_owned(),
@@ -93,7 +93,7 @@ fn choice_shape(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the meaning of a parameter, with the reason if it has no effect.
+/// Returns the description of a parameter, followed by the reason if it has no effect.
 pub(super) fn meaning(parameter: &Parameter) -> String {
     match parameter.kind {
         Kind::Stored { reason, .. } => format!("{} No effect: {reason}.", parameter.about),
@@ -101,23 +101,23 @@ pub(super) fn meaning(parameter: &Parameter) -> String {
     }
 }
 
-/// The facts about a parameter except its value.
+/// A description of a parameter, without its current value.
 pub struct Description {
-    /// All names, the canonical one first.
+    /// All names of the parameter, the canonical name first.
     pub names: Vec<&'static str>,
-    /// The form of its values.
+    /// The form of the parameter's values.
     pub shape: String,
-    /// The values, if there are few.
+    /// The possible values, if there are few; otherwise empty.
     pub choices: Vec<&'static str>,
-    /// The default, as CONFIG GET shows it.
+    /// The default value, as CONFIG GET shows it.
     pub default: String,
-    /// Its meaning, and the reason if it has no effect.
+    /// A description of the parameter, and the reason if it has no effect.
     pub meaning: String,
-    /// Whether CONFIG SET may change it.
+    /// Whether CONFIG SET may change the parameter.
     pub is_mutable: bool,
-    /// Whether it is a password.
+    /// Whether the value is a secret, such as a password.
     pub is_secret: bool,
-    /// Whether it has an effect.
+    /// Whether the parameter has an effect in this version.
     pub has_effect: bool,
 }
 
@@ -137,7 +137,7 @@ pub fn descriptions() -> Vec<Description> {
     PARAMETERS.iter().map(of).collect()
 }
 
-/// Returns the values of a parameter, if there are few.
+/// Returns the possible values of a parameter, if there are few; otherwise an empty list.
 fn choices(kind: &Kind) -> &'static [&'static str] {
     match kind {
         Kind::YesNo(_) | Kind::Stored { form: Form::YesNo, .. } => &["yes", "no"],
@@ -146,7 +146,7 @@ fn choices(kind: &Kind) -> &'static [&'static str] {
     }
 }
 
-/// Appends `about` as indented lines.
+/// Appends `about` as wrapped, indented lines.
 fn wrap(text: &mut String, about: &str) {
     const INDENT: &str = "      ";
     const WIDTH: usize = 80;
@@ -176,7 +176,7 @@ mod tests {
     const BEGIN: &str = "<!-- parameters: begin -->\n";
     const END: &str = "<!-- parameters: end -->\n";
 
-    /// Returns the table of parameters in Markdown.
+    /// Returns the Markdown table of parameters for `docs/configuration.md`.
     fn table() -> String {
         let mut text =
             "| Parameter | Values | Default | CONFIG SET | Meaning |\n|---|---|---|---|---|\n".to_owned();

@@ -3,10 +3,10 @@
 /// A command that is renamed or disabled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RenameDirective {
-    /// The name of the command.
+    /// The command's current name.
     pub from: String,
-    /// Empty to disable the command.
+    /// The new name; empty if the command is disabled.
     pub to: String,
-    /// Its place: `a.conf:12`.
+    /// The file and line of the directive: `a.conf:12`.
     pub origin: String,
 }

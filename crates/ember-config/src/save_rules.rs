@@ -1,19 +1,19 @@
 //! Save rules: the number of changes and the time after which the data set is saved automatically.
 
-/// A rule: both conditions must be met.
+/// A save rule, which is met if both conditions are met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SaveRule {
-    /// More than this many seconds since the last save.
+    /// The minimum time in seconds since the last save, exclusive.
     pub seconds: i64,
-    /// At least this many changed keys since the last save.
+    /// The minimum number of changed keys since the last save.
     pub changes: u64,
 }
 
-/// All rules; the data set is saved when any of them is met.
+/// All save rules. The data set is saved when any of them is met.
 #[derive(Debug, Clone, Default)]
 pub struct SaveRules {
     rules: Vec<SaveRule>,
-    /// Whether a line has replaced the default.
+    /// Whether a configuration line has replaced the default rules.
     is_stated: bool,
 }
 
@@ -24,29 +24,29 @@ impl PartialEq for SaveRules {
 }
 
 impl SaveRules {
-    /// Whether there is no rule: nothing is saved automatically.
+    /// Whether there are no rules, so that nothing is saved automatically.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// Returns the rules.
+    /// Iterates over the rules.
     pub fn iter(&self) -> impl Iterator<Item = &SaveRule> {
         self.rules.iter()
     }
 
-    /// Replaces all rules by those of a text, pairs of seconds and changes.
+    /// Replaces all rules by the pairs of seconds and changes in `text`.
     ///
     /// # Errors
-    /// If the text has none; nothing is changed then.
+    /// Returns a message if `text` is not a list of such pairs; the rules are then unchanged.
     pub fn set(&mut self, text: &str) -> Result<(), String> {
         *self = SaveRules { rules: parse(text)?, is_stated: false };
         Ok(())
     }
 
-    /// Adds the rules of a line of a file to those of the lines before it. A line without rules removes all.
+    /// Adds the rules of a configuration line to the rules of earlier lines. A line without rules removes all rules.
     ///
     /// # Errors
-    /// As [`SaveRules::set`].
+    /// As for [`SaveRules::set`].
     pub fn add(&mut self, text: &str) -> Result<(), String> {
         let added = parse(text)?;
         if !self.is_stated || added.is_empty() {

@@ -1,23 +1,23 @@
-//! The options of SHUTDOWN, also configurable for signals.
+//! The options of SHUTDOWN, which also configure the reaction to signals.
 
-/// The options of SHUTDOWN; none of them for the default.
+/// The options of SHUTDOWN; all are off by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShutdownOptions {
-    /// Whether the data set is saved; `None`: if there are save rules.
+    /// Whether the data set is saved; `None` to save it if there are save rules.
     pub saves: Option<bool>,
-    /// Shut down without waiting for replicas.
+    /// Whether the server shuts down without waiting for replicas.
     pub is_immediate: bool,
-    /// Shut down even if the data set cannot be saved.
+    /// Whether the server shuts down even if the data set cannot be saved.
     pub is_forced: bool,
 }
 
 const WORDS: &str = "default, save, nosave, now, force";
 
 impl ShutdownOptions {
-    /// Reads words.
+    /// Reads a value of `shutdown-on-sigint` or `shutdown-on-sigterm`.
     ///
     /// # Errors
-    /// Redis's error text.
+    /// Returns Redis's error text.
     pub(super) fn parse(text: &str) -> Result<ShutdownOptions, String> {
         let mut options = ShutdownOptions::default();
         let (mut saves, mut saves_not) = (false, false);
@@ -41,7 +41,7 @@ impl ShutdownOptions {
         Ok(options)
     }
 
-    /// Returns the words.
+    /// Returns the text that [`ShutdownOptions::parse`] reads.
     pub(super) fn format(self) -> String {
         let words = [
             (self.saves == Some(true), "save"),

@@ -1,4 +1,4 @@
-//! The parameters that a store implies; other statements must not contradict them.
+//! The parameters whose values follow from the selected store; other statements must not contradict them.
 
 use ember_storage::stores::EngineKind;
 
@@ -6,11 +6,12 @@ use super::fields::Config;
 use super::save_rules::SaveRules;
 use super::value::{AppendFsync, Store};
 
-/// The path of a store that writes nothing to disk.
+/// The value of `path` for a store that writes nothing to disk.
 const IN_MEMORY: &str = ":memory:";
 
 impl Store {
-    /// Returns the engine that holds the data set in its own files; `None` if the keyspace holds it.
+    /// Returns the engine that stores the data set in its own files; `None` if the data set is in memory (the
+    /// keyspace).
     pub fn engine(self) -> Option<EngineKind> {
         match self {
             Store::None | Store::Map | Store::Btree => None,
@@ -21,10 +22,11 @@ impl Store {
     }
 }
 
-/// Writes the implied values into `config`. `origin_of` returns the place where a parameter is stated, if it is.
+/// Sets the parameters that follow from the store. `origin_of` returns the origin of a parameter's last statement, if
+/// there is one.
 ///
 /// # Errors
-/// A line with the place of a parameter that contradicts the store.
+/// Returns one line with the origin of a parameter that contradicts the store.
 pub(super) fn apply(config: &mut Config, origin_of: impl Fn(&str) -> Option<String>) -> Result<(), String> {
     if config.store == Store::None {
         let stray = [("path", !config.path.is_empty()), ("fsync", !config.fsync)];
@@ -69,7 +71,7 @@ pub(super) fn apply(config: &mut Config, origin_of: impl Fn(&str) -> Option<Stri
     Ok(())
 }
 
-/// Checks for parameters that do not work with a store that has its own files.
+/// Checks for parameters that cannot be combined with a store that has its own files.
 fn check_engine(
     config: &Config,
     engine: EngineKind,

@@ -17,11 +17,11 @@ pub(crate) enum Form {
     Integer(RangeInclusive<i64>),
     /// A number of bytes, with or without a unit.
     Memory(RangeInclusive<u64>),
-    /// One of these words.
+    /// One of the given words.
     Choice(&'static [&'static str]),
     /// Any text.
     Text,
-    /// A text that passes `check`.
+    /// A text that `check` accepts; `shape` describes it.
     Checked { shape: &'static str, check: fn(&str) -> Result<(), String> },
 }
 
@@ -29,7 +29,7 @@ impl Form {
     /// Returns `text` as CONFIG GET shows it.
     ///
     /// # Errors
-    /// Redis's error text, if it is no value of this form.
+    /// Returns Redis's error text if `text` is not a value of this form.
     pub(super) fn read(&self, text: &str) -> Result<String, String> {
         if text.contains('\0') {
             return Err("argument contains a NUL byte".to_owned());
@@ -55,7 +55,7 @@ impl StoredValues {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Stores a value; `None` for the default.
+    /// Stores a value; `None` resets it to the default.
     pub(super) fn set(&mut self, name: &'static str, value: Option<String>) {
         match value {
             Some(value) => self.0.insert(name, value),
@@ -63,28 +63,28 @@ impl StoredValues {
         };
     }
 
-    /// Records a retired directive, whose name is not that of a parameter.
+    /// Records that the configuration contains the retired directive `name`, which is not a parameter.
     pub(super) fn record_retired(&mut self, name: &'static str) {
         self.0.insert(name, String::new());
     }
 
-    /// Returns the parameters whose values differ from their defaults, and retired directives.
+    /// Returns the parameters whose values differ from their defaults, and the recorded retired directives.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.0.keys().copied()
     }
 }
 
-/// Some values are passwords, so only names are shown.
+/// Prints only names, because some values are passwords.
 impl fmt::Debug for StoredValues {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_set().entries(self.0.keys()).finish()
     }
 }
 
-/// The longest host name: `NI_MAXHOST` of the system's library, with its closing NUL.
+/// The maximum size of a host name in bytes: `NI_MAXHOST` of the C library, including the terminating NUL.
 const HOST_NAME_BYTES_MAX: usize = 256;
 
-/// Checks the name of a host that a node of a cluster would announce.
+/// Checks a host name that a cluster node would announce.
 pub(super) fn check_host_name(text: &str) -> Result<(), String> {
     if text.len() >= HOST_NAME_BYTES_MAX {
         return Err(format!("Hostnames must be less than {HOST_NAME_BYTES_MAX} characters"));
@@ -95,12 +95,12 @@ pub(super) fn check_host_name(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the address or host name that outgoing connections would use as their source.
+/// Checks an address or host name that outgoing connections would use as their source.
 pub(super) fn check_source_address(text: &str) -> Result<(), String> {
     if text.parse::<IpAddr>().is_ok() { Ok(()) } else { check_host_name(text) }
 }
 
-/// Checks an address of this kind; an empty text is valid.
+/// Checks an address of type `A`; an empty text is valid.
 fn check_address<A: FromStr>(text: &str, kind: &str) -> Result<(), String> {
     if text.is_empty() || text.parse::<A>().is_ok() {
         Ok(())
@@ -109,17 +109,17 @@ fn check_address<A: FromStr>(text: &str, kind: &str) -> Result<(), String> {
     }
 }
 
-/// Checks an IPv4 address that a node of a cluster would announce.
+/// Checks an IPv4 address that a cluster node would announce.
 pub(super) fn check_ipv4(text: &str) -> Result<(), String> {
     check_address::<Ipv4Addr>(text, "IPv4")
 }
 
-/// Checks an IPv6 address that a node of a cluster would announce.
+/// Checks an IPv6 address that a cluster node would announce.
 pub(super) fn check_ipv6(text: &str) -> Result<(), String> {
     check_address::<Ipv6Addr>(text, "IPv6")
 }
 
-/// Checks the human-readable name that a node of a cluster would announce: the delimiters of the file of nodes are not
+/// Checks a human-readable name that a cluster node would announce. Delimiters of the `nodes.conf` file are not
 /// allowed.
 pub(super) fn check_node_name(text: &str) -> Result<(), String> {
     if text.bytes().any(|byte| b"!#$%&()*+:;<>?@[]^{|}~".contains(&byte)) {
@@ -128,11 +128,11 @@ pub(super) fn check_node_name(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The names that are allowed in braces in the template of a process title.
+/// The variables that a process title template may contain in braces.
 const TITLE_NAMES: [&str; 7] =
     ["title", "listen-addr", "server-mode", "port", "tls-port", "unixsocket", "config-file"];
 
-/// Checks the template of a process title: `{{` stands for a brace.
+/// Checks a process title template, in which `{{` stands for a literal brace.
 pub(super) fn check_title_template(text: &str) -> Result<(), String> {
     let invalid = || "template format is invalid or contains unknown variables".to_owned();
     if text.trim_matches(' ').is_empty() {

@@ -1,9 +1,9 @@
-//! A directory of files for one test, removed with it.
+//! A temporary directory for one test, removed when the value is dropped.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A directory that no other test uses.
+/// A directory that is unique to one test.
 pub(super) struct TestDirectory(PathBuf);
 
 impl TestDirectory {
@@ -35,7 +35,7 @@ impl TestDirectory {
 
 impl Drop for TestDirectory {
     fn drop(&mut self) {
-        // A leftover is in the system's directory for temporary files, so a failure is harmless.
+        // Ignores errors: a directory that remains in the system's temporary directory is harmless.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,9 +1,9 @@
-//! Cipher suites by their names in OpenSSL, which `redis.conf` uses.
+//! Cipher suites by their OpenSSL names, which `redis.conf` uses.
 
 use rustls::SupportedCipherSuite;
 use rustls::crypto::aws_lc_rs::cipher_suite as suite;
 
-/// The suites of TLS 1.2, in order of preference.
+/// The names of the TLS 1.2 suites, in order of preference.
 const TLS12: [(&str, &SupportedCipherSuite); 6] = [
     ("ECDHE-ECDSA-AES256-GCM-SHA384", &suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384),
     ("ECDHE-ECDSA-AES128-GCM-SHA256", &suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256),
@@ -13,18 +13,18 @@ const TLS12: [(&str, &SupportedCipherSuite); 6] = [
     ("ECDHE-RSA-CHACHA20-POLY1305", &suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256),
 ];
 
-/// The suites of TLS 1.3, in order of preference.
+/// The names of the TLS 1.3 suites, in order of preference.
 const TLS13: [(&str, &SupportedCipherSuite); 3] = [
     ("TLS_AES_256_GCM_SHA384", &suite::TLS13_AES_256_GCM_SHA384),
     ("TLS_AES_128_GCM_SHA256", &suite::TLS13_AES_128_GCM_SHA256),
     ("TLS_CHACHA20_POLY1305_SHA256", &suite::TLS13_CHACHA20_POLY1305_SHA256),
 ];
 
-/// Returns the suites that `ciphers` (of TLS 1.2) and `ciphersuites` (of TLS 1.3) name, in their order; all of a
-/// version if none is named.
+/// Returns the suites listed in `ciphers` (TLS 1.2) and `ciphersuites` (TLS 1.3), in that order. An empty list selects
+/// all suites of its TLS version.
 ///
 /// # Errors
-/// The unknown name, and the known ones.
+/// Returns a message with the unknown name and the known names.
 pub fn suites(ciphers: &str, ciphersuites: &str) -> Result<Vec<SupportedCipherSuite>, String> {
     let mut suites = named(ciphersuites, &TLS13)?;
     suites.extend(named(ciphers, &TLS12)?);
@@ -34,7 +34,7 @@ pub fn suites(ciphers: &str, ciphersuites: &str) -> Result<Vec<SupportedCipherSu
 /// Checks a value of `tls-ciphers`.
 ///
 /// # Errors
-/// The unknown name, and the known ones.
+/// Returns a message with the unknown name and the known names.
 pub fn check_ciphers(text: &str) -> Result<(), String> {
     named(text, &TLS12).map(drop)
 }
@@ -42,7 +42,7 @@ pub fn check_ciphers(text: &str) -> Result<(), String> {
 /// Checks a value of `tls-ciphersuites`.
 ///
 /// # Errors
-/// The unknown name, and the known ones.
+/// Returns a message with the unknown name and the known names.
 pub fn check_ciphersuites(text: &str) -> Result<(), String> {
     named(text, &TLS13).map(drop)
 }

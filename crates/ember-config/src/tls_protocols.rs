@@ -1,12 +1,12 @@
-//! The versions of TLS.
+//! TLS protocol versions.
 
 use rustls::SupportedProtocolVersion;
 use rustls::version::{TLS12, TLS13};
 
-/// The versions by their names in the configuration.
+/// The protocol versions and their names in the configuration.
 const PROTOCOLS: [(&str, &SupportedProtocolVersion); 2] = [("TLSv1.2", &TLS12), ("TLSv1.3", &TLS13)];
 
-/// Returns the versions that `text` names; both if it is empty.
+/// Returns the versions listed in `text`; both if it is empty.
 pub fn protocols(text: &str) -> Result<Vec<&'static SupportedProtocolVersion>, String> {
     let named = |word: &str| PROTOCOLS.iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
     if text.is_empty() {
@@ -21,7 +21,7 @@ pub fn protocols(text: &str) -> Result<Vec<&'static SupportedProtocolVersion>, S
 /// Checks a value of `tls-protocols`.
 ///
 /// # Errors
-/// The known values.
+/// Returns a message with the known values.
 pub fn check_protocols(text: &str) -> Result<(), String> {
     protocols(text).map(drop)
 }

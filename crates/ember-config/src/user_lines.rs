@@ -1,4 +1,4 @@
-//! Updates of the `user name rule …` lines of a configuration file, for CONFIG REWRITE.
+//! Updates the `user name rule …` lines of a configuration file, for CONFIG REWRITE.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use super::fields::Config;
 use super::file::{self, USER_DIRECTIVE};
 use super::users::{StoredUser, UserDirective};
 
-/// Updates the user lines of `text`, the file `name` in `directory`: existing lines are replaced, further ones
-/// appended. `append` adds lines at the end.
+/// Updates the user lines of `text`, the file `name` in `directory`: replaces existing lines and appends the lines of
+/// further users. `append` adds lines at the end.
 ///
 /// # Errors
-/// If that is impossible because an included file defines users differently.
+/// Returns a message if an included file defines users differently, because only `text` can be changed.
 pub(super) fn rewrite(
     text: &str,
     users: &[StoredUser],
@@ -59,7 +59,7 @@ pub(super) fn rewrite(
 }
 
 fn stated(text: &str, name: &str, directory: &Path) -> Result<Config, String> {
-    // An error reply has one line.
+    // Only the first mistake is reported, because an error reply has one line.
     apply(&file::parse(text, name, directory)).map_err(|mut mistakes| mistakes.swap_remove(0))
 }
 

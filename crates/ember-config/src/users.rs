@@ -1,15 +1,15 @@
-//! Users that `user name rule …` lines of configuration files define.
+//! Users defined by `user name rule …` lines of configuration files.
 
 use std::fmt;
 
 use super::words;
 
-/// A line that defines a user. `Debug` does not print its rules, which may contain a password.
+/// A line that defines a user. Its `Debug` output omits the rules, which may contain a password.
 #[derive(Clone, PartialEq)]
 pub struct UserDirective {
-    /// The name and the rules.
+    /// The user's name, followed by the rules.
     pub words: Vec<String>,
-    /// Its place: `a.conf:12`.
+    /// The file and line of the directive: `a.conf:12`.
     pub origin: String,
 }
 
@@ -19,14 +19,14 @@ impl fmt::Debug for UserDirective {
     }
 }
 
-/// A user to be written to a file.
+/// A user to be written to a configuration file.
 #[derive(Debug, Clone)]
 pub struct StoredUser {
-    /// The name.
+    /// The user's name.
     pub name: String,
-    /// The rules, as ACL LIST shows them.
+    /// The user's rules, as ACL LIST shows them.
     pub rules: Vec<String>,
-    /// Equivalent rules: those of the lines that the server was started with.
+    /// Equivalent rules: the rules of the lines with which the server was started.
     pub spellings: Vec<Vec<String>>,
 }
 
@@ -43,8 +43,8 @@ impl StoredUser {
     }
 }
 
-/// Like [`words::quote`], but a `#` needs no quotes: it begins a password hash, and a comment only at the start of a
-/// line.
+/// Like [`words::quote`], but does not quote a word only because it contains `#`: in a rule, `#` begins a password
+/// hash, and it begins a comment only at the start of a line.
 fn quote_if_needed(word: &str) -> String {
     let is_bare = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'\\');
     if !word.is_empty() && word.bytes().all(is_bare) { word.to_owned() } else { words::quote(word) }

@@ -1,12 +1,12 @@
-//! The texts of single values: integers, memory sizes, octal numbers, yes or no, and named choices.
+//! Text forms of single values: integers, memory sizes, octal numbers, yes or no, and named choices.
 //!
-//! The error texts are Redis's, word for word: clients and tests compare them.
+//! The error texts are Redis's, word for word, because clients and tests compare them.
 
 use std::ops::RangeInclusive;
 
 use emberkv_core::events::EventClass;
 
-/// Reads a decimal integer as strictly as Redis: no sign `+`, no leading zeros, no white space.
+/// Reads a decimal integer as strictly as Redis: without a `+` sign, leading zeros or white space.
 pub(crate) fn parse_integer(text: &str, range: &RangeInclusive<i64>) -> Result<i64, String> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && (!digits.starts_with('0') || text == "0");
@@ -18,8 +18,8 @@ pub(crate) fn parse_integer(text: &str, range: &RangeInclusive<i64>) -> Result<i
     Ok(number)
 }
 
-/// Reads a memory size in bytes: digits and a unit, `b`, `k` (1000), `kb` (1024), `m`, `mb`, `g`, `gb`, in either
-/// case. Where Redis reads an empty text as 0 and lets a large one wrap around, both are errors here.
+/// Reads a memory size in bytes: digits and a unit, `b`, `k` (1000), `kb` (1024), `m`, `mb`, `g`, `gb`, in either case.
+/// An empty text and an overflow are errors; Redis reads the former as 0 and wraps around at the latter.
 pub(crate) fn parse_memory(text: &str, range: &RangeInclusive<u64>) -> Result<u64, String> {
     let unit_at = text.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(unit_at);
@@ -42,7 +42,7 @@ pub(crate) fn parse_memory(text: &str, range: &RangeInclusive<u64>) -> Result<u6
     Ok(bytes)
 }
 
-/// Formats a memory size for people: `100mb` if the bytes are a whole number of the unit, otherwise plain bytes.
+/// Formats a memory size: with a unit (`100mb`) if it is a whole multiple of that unit, otherwise in bytes.
 pub(crate) fn format_memory(bytes: u64) -> String {
     for (unit, name) in [(1 << 30, "gb"), (1 << 20, "mb"), (1 << 10, "kb")] {
         if bytes != 0 && bytes.is_multiple_of(unit) {
@@ -72,7 +72,7 @@ pub(crate) fn parse_yes_no(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Returns the position of `text` in `names`.
+/// Returns the position of `text` in `names`, ignoring case.
 pub(crate) fn parse_choice(text: &str, names: &[&str]) -> Result<usize, String> {
     names
         .iter()
@@ -84,17 +84,17 @@ fn between(min: impl std::fmt::Display, max: impl std::fmt::Display) -> String {
     format!("argument must be between {min} and {max} inclusive")
 }
 
-/// A password, which `Debug` does not print.
+/// A secret, such as a password, which `Debug` does not print.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Wraps `text`.
+    /// Wraps a secret.
     pub fn new(text: &str) -> Secret {
         Secret(text.to_owned())
     }
 
-    /// Returns the password itself; empty when there is none.
+    /// Returns the secret; empty if there is none.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -106,7 +106,7 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// Reads a text that is shown on one line.
+/// Checks that a text has only one line, because it is shown on one line.
 pub(super) fn parse_line(text: &str) -> Result<String, String> {
     if text.chars().any(char::is_control) {
         return Err("argument contains a control character".to_owned());
@@ -114,7 +114,7 @@ pub(super) fn parse_line(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Declares an enum whose variants have names in the configuration; the first variant is `Default`'s.
+/// Declares an enum whose variants have names in the configuration. `Default` returns the first variant.
 macro_rules! choices {
     ($($(#[$about:meta])* $enum:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)* })*) => {$(
         $(#[$about])*
@@ -124,11 +124,11 @@ macro_rules! choices {
         impl $enum {
             /// All choices, in the order of [`Self::NAMES`].
             pub const ALL: &[$enum] = &[$($enum::$variant,)*];
-            /// The names in the configuration.
+            /// The names of all choices in the configuration.
             pub const NAMES: &[&str] = &[$($name,)*];
         }
 
-        /// Shows the name in the configuration.
+        /// Formats the variant as its name in the configuration.
         impl std::fmt::Display for $enum {
             fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 out.write_str(Self::NAMES[*self as usize])
@@ -144,51 +144,51 @@ macro_rules! choices {
 }
 
 choices! {
-    /// The lowest level of logged messages.
+    /// The minimum level of logged messages.
     LogLevel {
-        /// Everything.
+        /// All messages.
         Debug = "debug",
-        /// Details, without those for developers.
+        /// Details that are useful to operators.
         Verbose = "verbose",
-        /// The information needed in production.
+        /// Messages that are useful in production.
         Notice = "notice",
-        /// Only messages that need attention.
+        /// Messages that require attention.
         Warning = "warning",
-        /// No message at all.
+        /// No messages.
         Nothing = "nothing",
     }
 
     /// The format of a log line.
     LogFormat {
-        /// Time, level and message.
+        /// The time, the level and the message.
         Legacy = "legacy",
-        /// Pairs of name and value.
+        /// `name=value` pairs.
         Logfmt = "logfmt",
-        /// An object.
+        /// A JSON object.
         Json = "json",
     }
 
-    /// The format of times in the log.
+    /// The format of timestamps in the log.
     LogTimestampFormat {
-        /// ISO 8601 in UTC with microseconds.
+        /// ISO 8601 in UTC, with microseconds.
         Legacy = "legacy",
-        /// The same with milliseconds.
+        /// ISO 8601 in UTC, with milliseconds.
         Iso8601 = "iso8601",
         /// Unix time in milliseconds.
         Milliseconds = "milliseconds",
     }
 
-    /// How RDB files of an unknown version are treated.
+    /// The treatment of RDB files with an unknown version.
     RdbVersionCheck {
-        /// They are refused.
+        /// Files with an unknown version are refused.
         Strict = "strict",
-        /// They are read, as long as they contain nothing unknown.
+        /// Files with an unknown version are read if they contain nothing unknown.
         Relaxed = "relaxed",
     }
 
     /// The oldest server that must be able to read the written data.
     RdbTarget {
-        /// Redis 7.0, or the first version that supports all of the data.
+        /// Redis 7.0, or the oldest version that supports all of the data.
         Redis = "redis",
         /// Redis 7.2.
         Redis72 = "redis-7.2",
@@ -198,43 +198,43 @@ choices! {
         Valkey9 = "valkey-9",
     }
 
-    /// The clients that may call DEBUG, or change protected parameters.
+    /// The clients that may call DEBUG or change protected parameters.
     DebugCommand {
-        /// No client.
+        /// No client is permitted.
         No = "no",
-        /// Every client.
+        /// Every client is permitted.
         Yes = "yes",
-        /// Clients on this machine.
+        /// Clients connected from the same machine.
         Local = "local",
     }
 
-    /// The channels that new users may use.
+    /// The channels that new users may access.
     PubsubDefault {
-        /// All.
+        /// All channels.
         AllChannels = "allchannels",
-        /// None.
+        /// No channels.
         ResetChannels = "resetchannels",
     }
 
     /// The store that holds the data set.
     Store {
-        /// No store: other parameters configure persistence.
+        /// No store. Persistence is configured by other parameters.
         None = "none",
-        /// Keys without an order.
+        /// An in-memory store whose keys are unordered.
         Map = "map",
-        /// Key names in order, too.
+        /// An in-memory store that also orders key names.
         Btree = "btree",
-        /// In a file of redb.
+        /// The engine redb, with one file.
         Redb = "redb",
-        /// In files of LMDB.
+        /// The engine LMDB.
         Lmdb = "lmdb",
-        /// In files of fjall.
+        /// The engine fjall.
         Fjall = "fjall",
-        /// An alias of redb, which is similar.
+        /// An alias of redb, for users of the similar bolt.
         Bolt = "bolt",
-        /// Another alias of redb.
+        /// An alias of redb, for users of the similar bbolt.
         Bbolt = "bbolt",
-        /// An alias of fjall, which is similar.
+        /// An alias of fjall, for users of the similar LevelDB.
         Leveldb = "leveldb",
         /// Another alias of fjall.
         Kv = "kv",
@@ -242,99 +242,99 @@ choices! {
 
     /// When writes to the AOF become durable.
     AppendFsync {
-        /// Before they are acknowledged.
+        /// Before the writes are acknowledged.
         Always = "always",
-        /// Each second.
+        /// Once per second.
         EverySec = "everysec",
-        /// When the operating system decides, or when the file is closed.
+        /// When the operating system writes its buffers, or when the file is closed.
         No = "no",
     }
 
-    /// How a replica applies its primary's stream.
+    /// How a replica applies the stream of its primary.
     ReplicaApply {
-        /// On all cores.
+        /// In parallel, on all cores.
         Parallel = "parallel",
-        /// On one core, in the order of the primary.
+        /// On one core, in the order of the primary's stream.
         Serial = "serial",
     }
 
-    /// Where replicas must have a write before it is acknowledged.
+    /// Where `sync-replicas` replicas must have stored a write before it is acknowledged.
     SyncLevel {
-        /// In memory.
+        /// In the memory of the replicas.
         Memory = "memory",
-        /// On disk.
+        /// On the disks of the replicas.
         Disk = "disk",
     }
 
-    /// Whether clients must show a certificate.
+    /// Whether clients must present a certificate.
     TlsAuthClients {
         /// Certificates are not requested.
         No = "no",
-        /// A certificate is required.
+        /// A valid certificate is required.
         Yes = "yes",
-        /// A certificate is optional, but must be valid.
+        /// A certificate is optional, but must be valid if presented.
         Optional = "optional",
     }
 
-    /// The part of a client's certificate that names its user.
+    /// The part of a client's certificate that contains its user name.
     TlsAuthClientsUser {
-        /// The common name of its subject.
+        /// The common name of the certificate's subject.
         CommonName = "CN",
-        /// A URI among the subject's alternative names.
+        /// A URI in the certificate's subject alternative names.
         Uri = "URI",
-        /// Nothing.
+        /// The certificate does not select a user.
         Off = "off",
     }
 
-    /// Whether and how the OOM score of the process is adjusted.
+    /// Whether and how the server adjusts its OOM score.
     OomScoreAdj {
-        /// Not adjusted.
+        /// The score is not adjusted.
         No = "no",
-        /// As `relative`.
+        /// An alias of `relative`.
         Yes = "yes",
-        /// Relative to the value before the change.
+        /// The configured value is added to the score that the process had at startup.
         Relative = "relative",
-        /// Set to the value.
+        /// The configured value replaces the score.
         Absolute = "absolute",
     }
 
-    /// The syslog facility of the server's messages.
+    /// The syslog facility under which the server logs.
     SyslogFacility {
-        /// A user-level program.
+        /// User-level programs.
         User = "user",
-        /// One of eight facilities for local use.
+        /// Local use 0.
         Local0 = "local0",
-        /// Another.
+        /// Local use 1.
         Local1 = "local1",
-        /// Another.
+        /// Local use 2.
         Local2 = "local2",
-        /// Another.
+        /// Local use 3.
         Local3 = "local3",
-        /// Another.
+        /// Local use 4.
         Local4 = "local4",
-        /// Another.
+        /// Local use 5.
         Local5 = "local5",
-        /// Another.
+        /// Local use 6.
         Local6 = "local6",
-        /// Another.
+        /// Local use 7.
         Local7 = "local7",
     }
 
     /// The supervisor that is notified when the server is ready.
     Supervised {
-        /// upstart, by stopping the process.
+        /// upstart, notified by a process that stops itself (SIGSTOP).
         Upstart = "upstart",
-        /// systemd, through its notification socket.
+        /// systemd, notified through its socket.
         Systemd = "systemd",
-        /// The one whose variable is in the environment.
+        /// The supervisor whose environment variable is set.
         Auto = "auto",
-        /// None.
+        /// No supervisor.
         No = "no",
     }
 }
 
 impl DebugCommand {
-    /// Whether this setting allows a client; `is_local` if it is on this machine.
+    /// Whether this setting permits a client; `is_local`: whether the client is on the same machine.
     pub fn allows(self, is_local: bool) -> bool {
         match self {
             DebugCommand::No => false,
@@ -345,7 +345,7 @@ impl DebugCommand {
 }
 
 impl SyslogFacility {
-    /// Returns the number in RFC 3164.
+    /// Returns the facility's number in RFC 3164.
     pub fn number(self) -> u8 {
         match self {
             SyslogFacility::User => 1,
@@ -354,12 +354,12 @@ impl SyslogFacility {
     }
 }
 
-/// The classes of events that are published.
+/// The classes of keyspace events that are published.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeyspaceEvents(pub EventClass);
 
 impl KeyspaceEvents {
-    /// The letters of single classes, in the order in which they are shown.
+    /// The letters of the event classes, in the order in which they are shown.
     const LETTERS: [(char, EventClass); 15] = [
         ('g', EventClass::GENERIC),
         ('$', EventClass::STRING),
@@ -378,7 +378,7 @@ impl KeyspaceEvents {
         ('m', EventClass::KEY_MISS),
     ];
 
-    /// Reads letters.
+    /// Reads the letters of event classes.
     pub fn parse(text: &str) -> Result<KeyspaceEvents, String> {
         let mut classes = EventClass::empty();
         for letter in text.chars() {
@@ -388,7 +388,8 @@ impl KeyspaceEvents {
         Ok(KeyspaceEvents(classes))
     }
 
-    /// Returns the letters. `A` stands for its classes, and includes the class of new keys if that is on, too.
+    /// Returns the letters of the enabled classes. `A` replaces the letters of its classes; the class of new keys, if
+    /// enabled, is not shown separately then.
     pub fn format(self) -> String {
         let is_all = self.0.contains(EventClass::ALL);
         let parts = EventClass::ALL.union(EventClass::NEW);
@@ -399,7 +400,7 @@ impl KeyspaceEvents {
         shown.map(|(letter, _)| letter).collect()
     }
 
-    /// Returns the classes to collect: none, unless events are published on keyspace or keyevent channels.
+    /// Returns the event classes to collect; none if events are published on neither keyspace nor keyevent channels.
     pub fn wanted(self) -> EventClass {
         if self.0.intersects(EventClass::KEYSPACE | EventClass::KEYEVENT) {
             self.0

@@ -1,4 +1,4 @@
-//! The words of a configuration line: splitting with redis.conf's quotes, and quoting back.
+//! Splits configuration lines into words, with the quotes of redis.conf, and quotes words.
 //!
 //! A word in double quotes supports the escapes `\n \r \t \b \a \xHH` and `\c` for any other `c`; a word in single
 //! quotes supports only `\'`. A closing quote must be followed by white space or the end of the line.
@@ -6,12 +6,12 @@
 use std::iter::Peekable;
 use std::slice::Iter;
 
-/// Why a line cannot be split.
+/// The reason why a line cannot be split into words.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BadLine {
-    /// A quote is not closed, or is followed by another character.
+    /// A quote is not closed, or a closing quote is not followed by white space.
     UnbalancedQuotes,
-    /// The escapes of a word produce bytes that are not UTF-8.
+    /// The escapes of a word result in bytes that are not UTF-8.
     NotUtf8,
 }
 
@@ -27,7 +27,7 @@ impl std::fmt::Display for BadLine {
 /// Splits `line` into words. An empty line has none.
 ///
 /// # Errors
-/// [`BadLine`] if quotes are not balanced or a word is not UTF-8.
+/// Returns [`BadLine`] if quotes are not balanced or a word is not UTF-8.
 pub(crate) fn split(line: &str) -> Result<Vec<String>, BadLine> {
     let mut words = Vec::new();
     let mut rest = line.as_bytes().iter().peekable();
@@ -60,7 +60,7 @@ fn next_word(rest: &mut Peekable<Iter<'_, u8>>) -> Result<Vec<u8>, BadLine> {
             _ => word.push(byte),
         }
     }
-    // A NUL ends the word like a space, and must be consumed for the scan to advance.
+    // A NUL ends the word like a space. It must be consumed for the scan to advance.
     rest.next_if(|byte| **byte == 0);
     Ok(word)
 }
@@ -96,7 +96,7 @@ fn double_quoted(rest: &mut Peekable<Iter<'_, u8>>, word: &mut Vec<u8>) -> Resul
     }
 }
 
-/// Returns the byte of `xHH`, and the rest; `None` if the escape does not have that form.
+/// Parses `xHH` and returns its byte and the rest; `None` if the escape does not have that form.
 fn hex_escape<'a>(rest: &Peekable<Iter<'a, u8>>) -> Option<(u8, Peekable<Iter<'a, u8>>)> {
     let mut ahead = rest.clone();
     ahead.next_if(|byte| **byte == b'x')?;
@@ -115,8 +115,8 @@ fn single_quoted(rest: &mut Peekable<Iter<'_, u8>>, word: &mut Vec<u8>) -> Resul
     }
 }
 
-/// Quotes `word` for a configuration line: bare if possible, otherwise in double quotes. [`split`] returns the word
-/// again.
+/// Quotes `word` for a configuration line: unchanged if possible, otherwise in double quotes. [`split`] reverses the
+/// quoting.
 pub(crate) fn quote(word: &str) -> String {
     let bare = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\'' | '\\' | '#');
     if !word.is_empty() && word.chars().all(bare) {

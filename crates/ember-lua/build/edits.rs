@@ -1,24 +1,24 @@
 //! The changes to Lua's sources, with their reasons.
 //!
-//! An edit replaces a text that occurs in its file exactly once; otherwise the build fails. Texts are as short as that
-//! allows. To add an edit, add it to [`EDITS`]; anything longer than a few lines is a function of `c/ember_lua.c`.
+//! An edit replaces a text that occurs in its file exactly once; otherwise the build fails. Texts to replace are as
+//! short as possible. New edits are added to [`EDITS`]; code longer than a few lines is a function in `c/ember_lua.c`.
 
-/// A change of a file.
+/// A change of one file of Lua's sources.
 pub(crate) struct Edit {
-    /// The file's name.
+    /// The name of the changed file.
     pub(crate) file: &'static str,
-    /// The problem without it.
+    /// The problem that the edit solves.
     pub(crate) reason: &'static str,
     /// The text to replace.
     pub(crate) before: &'static str,
-    /// Its replacement.
+    /// The text that replaces `before`.
     pub(crate) after: &'static str,
 }
 
 /// Applies the edits of a file to its text.
 ///
 /// # Panics
-/// If a text to replace does not occur exactly once.
+/// Panics if a text to replace does not occur exactly once.
 pub(crate) fn edit(file: &str, mut text: String) -> String {
     for edit in EDITS.iter().filter(|edit| edit.file == file) {
         let found = text.matches(edit.before).count();
@@ -37,7 +37,7 @@ const COUNT: &str = "counts work in C, so that the hook that may stop a script r
 const SECRET_HASH: &str = "keys that a client chooses must not collide";
 const INCLUDE: &str = "declares ember's additions where the counter of a Lua thread is";
 
-/// All edits.
+/// All edits of Lua's sources.
 pub(crate) const EDITS: &[Edit] = &[
     Edit {
         file: "lstate.h",
@@ -69,7 +69,7 @@ pub(crate) const EDITS: &[Edit] = &[
         before: "#include \"lualib.h\"\n",
         after: "#include \"lualib.h\"\n#include \"lstate.h\"\n",
     },
-    // Hashes.
+    // Edits of the hash functions.
     Edit {
         file: "lstring.c",
         reason: "the hash of a long string used only some characters, and collisions could be chosen for strings of \
@@ -94,7 +94,7 @@ pub(crate) const EDITS: &[Edit] = &[
   return hashpow2(t, ember_hash_number(n));
 ",
     },
-    // Operations whose time depends on the size of a table, a string or a list of arguments.
+    // Edits of operations whose time depends on the size of a table, a string or an argument list.
     Edit {
         file: "ltable.c",
         reason: "the length of a table built for the purpose took time proportional to its elements; any border is valid",
@@ -217,7 +217,7 @@ pub(crate) const EDITS: &[Edit] = &[
         before: "    { if (nres == LUA_MULTRET && L->top >= L->ci->top) L->ci->top = L->top; }\n",
         after: "    { if (nres == LUA_MULTRET) { if (L->top >= L->ci->top) L->ci->top = L->top; lua_checkstack(L, 1); } }\n",
     },
-    // Compiling.
+    // Edits of the compiler.
     Edit {
         file: "llex.c",
         reason: COUNT,
@@ -252,7 +252,7 @@ pub(crate) const EDITS: &[Edit] = &[
         before: "((c == LUA_SIGNATURE[0]) ? luaU_undump : luaY_parser)(L, p->z,",
         after: "luaY_parser(L, p->z,",
     },
-    // Libraries.
+    // Edits of the standard libraries.
     Edit {
         file: "lbaselib.c",
         reason: "each coroutine had its own counter, so the hook never ran in many short nested coroutines",

@@ -22,8 +22,8 @@ void ember_ask (lua_State *L) {
 }
 
 /*
- * Compares two strings by their bytes. strcoll in the locale "C", the only one of a server, has the same order, but
- * Lua's loop over it restarts at each zero byte and takes a second for the maximum number of them.
+ * Compares two strings by their bytes. strcoll in the locale "C", the only one that the server uses, has the same order,
+ * but Lua's loop over strcoll restarts at each zero byte and takes a second for the maximum number of zero bytes.
  */
 int ember_compare (lua_State *L, const TString *left, const TString *right) {
   size_t left_length = left->tsv.len, right_length = right->tsv.len;
@@ -33,14 +33,14 @@ int ember_compare (lua_State *L, const TString *left, const TString *right) {
   return order != 0 ? order : (left_length > right_length) - (left_length < right_length);
 }
 
-/* A long string that is not complete yet. A struct that has more begins with it. */
+/* A long string that is being built: the first member of structs that describe how to build one. */
 typedef struct {
   TString *string;
 } Building;
 
 /*
- * Allocates a string of `length` bytes, has `fill` write them and interns it. Until all bytes are written the memory is
- * known only here: the collector does not see it, and an error frees it.
+ * Allocates a string of `length` bytes, calls `fill` to write the bytes, and interns the string. Until all bytes are
+ * written, only this function refers to the memory: the collector does not visit it, and an error frees it.
  */
 static TString *build (lua_State *L, size_t length, Pfunc fill, Building *building) {
   stringtable *table = &G(L)->strt;
@@ -82,13 +82,13 @@ static TString *build (lua_State *L, size_t length, Pfunc fill, Building *buildi
   return built;
 }
 
-/* Strings on the stack that become one. */
+/* Strings on the stack that are joined to one string. */
 typedef struct {
   Building building;
   int count, last;
 } Joining;
 
-/* Copies the strings, a piece at a time. The hook may raise an error, and may move the stack. */
+/* Copies the strings in pieces. Between pieces, the hook may raise an error, and may move the stack. */
 static void copy_pieces (lua_State *L, void *data) {
   const Joining *joining = (const Joining *)data;
   char *to = (char *)(joining->building.string + 1);
@@ -105,7 +105,7 @@ static void copy_pieces (lua_State *L, void *data) {
   }
 }
 
-/* Joins the `count` strings of the stack up to `base + last`, which have `length` bytes together. */
+/* Joins the `count` strings on the stack up to `base + last`, whose total length is `length` bytes. */
 TString *ember_join (lua_State *L, int count, int last, size_t length) {
   Joining joining;
   joining.count = count;
@@ -113,19 +113,19 @@ TString *ember_join (lua_State *L, int count, int last, size_t length) {
   return build(L, length, copy_pieces, &joining.building);
 }
 
-/* A string that is repeated. */
+/* A string that is repeated until the result has `total` bytes. */
 typedef struct {
   Building building;
   const char *bytes;
   size_t length, total;
 } Repeating;
 
-/* Copies it for the first time, then all copies there are, so that short strings take few steps. */
+/* Copies the string once, then repeatedly all copies so far, so that short strings take few steps. */
 static void copy_repeated (lua_State *L, void *data) {
   const Repeating *repeating = (const Repeating *)data;
   char *start = (char *)(repeating->building.string + 1);
   size_t length = repeating->length, done = 0;
-  /* Whole copies that fit into one piece. None do if the string is longer. */
+  /* The total size of the whole copies that fit into one piece; 0 if the string is longer than a piece. */
   size_t copies_max = EMBER_PIECE - EMBER_PIECE % length;
   while (done < repeating->total) {
     const char *from = start;
@@ -145,8 +145,8 @@ static void copy_repeated (lua_State *L, void *data) {
 }
 
 /*
- * Pushes the `length` bytes of a string `count` times, unless that is short enough for Lua's own way. The string is on the
- * stack.
+ * Pushes the string of `length` bytes, which is on the stack, repeated `count` times. Returns 0 and pushes nothing if
+ * the result is short enough for Lua's own implementation.
  */
 int ember_repeat (lua_State *L, const char *bytes, size_t length, size_t count) {
   Repeating repeating;
@@ -171,12 +171,12 @@ uint64_t ember_secrets[4] = {
   UINT64_C(0xA4093822299F31D0), UINT64_C(0x082EFA98EC4E6C89),
 };
 
-/* Sets the secrets. Must be called before the first interpreter is created, because strings keep their hashes. */
+/* Sets the hash secrets. Must be called before the first interpreter is created, because strings store their hashes. */
 LUA_API void ember_lua_seed (const uint64_t *random) {
   memcpy(ember_secrets, random, sizeof(ember_secrets));
 }
 
-/* Two chains of multiplications, because each depends on the one before it. All but the last 16 bytes are hashed. */
+/* Hashes all but the last 16 bytes, in two chains, because each multiplication waits for the previous one. */
 uint64_t ember_hash_all_but_16 (const char *bytes, size_t length, uint64_t state) {
   const char *end = bytes + length;
   uint64_t other = ember_secrets[3];
@@ -190,7 +190,7 @@ uint64_t ember_hash_all_but_16 (const char *bytes, size_t length, uint64_t state
   return state;
 }
 
-/* For tests in Rust. */
+/* Gives tests in Rust access to the hash. */
 LUA_API unsigned int ember_lua_hash (const char *bytes, size_t length) {
   return ember_hash(bytes, length);
 }

@@ -2,7 +2,7 @@
  * Ember's additions to Lua: the hash of strings and numbers, and a count of a script's work.
  *
  * The count is the interpreter's own number of instructions left until the hook is called (`hookcount`). Operations that
- * take longer than an instruction subtract more from it, a unit for some nanoseconds:
+ * take longer than an instruction subtract more units from the count, one for every few nanoseconds:
  *
  *   ember_charge  never calls the hook, so it may be used anywhere. The hook is called before the next instruction.
  *   ember_step    may call the hook, which may raise an error. It is used in loops of C functions, where an error may be
@@ -18,10 +18,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Units of work for copying, comparing or hashing `bytes` bytes. */
+/* The units of work for copying, comparing or hashing `bytes` bytes. */
 #define EMBER_BYTES(bytes) ((size_t)(bytes) >> 6)
 
-/* Units of work for parsing a number of `bytes` digits. */
+/* The units of work for parsing a number of `bytes` digits. */
 #define EMBER_DIGITS(bytes) ((size_t)(bytes) >> 3)
 
 /* The maximum number of bytes that one collector step visits, regardless of `setstepmul`: some milliseconds. */
@@ -33,7 +33,7 @@
  */
 #define EMBER_MATCH_DEPTH_MAX 1000
 
-/* Strings of at least this many bytes are joined and repeated in pieces of this many: some microseconds each. */
+/* Results of at least EMBER_JOINED_MIN bytes are built in pieces of EMBER_PIECE bytes: some microseconds each. */
 #define EMBER_JOINED_MIN (1024 * 1024)
 #define EMBER_PIECE (64 * 1024)
 
@@ -53,7 +53,7 @@ static inline void ember_step (lua_State *L, size_t units) {
     ember_ask(L);
 }
 
-/* A string that is used as a number is parsed each time. */
+/* Charges for parsing a string that is used as a number, which happens at each use. */
 static inline void ember_charge_number (lua_State *L, const TValue *value) {
   if (ttisstring(value))
     ember_charge(L, EMBER_DIGITS(tsvalue(value)->len));

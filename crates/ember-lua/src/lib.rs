@@ -1,10 +1,10 @@
 //! Lua 5.1 as ember compiles it.
 //!
 //! `build.rs` takes the sources of Lua 5.1.5 from the crate lua-src, applies the edits of `build/edits.rs` and compiles
-//! the result together with `c/ember_lua.c`. The binding (mlua) finds its functions there. The differences from the
+//! the result together with `c/ember_lua.c`. The binding (mlua) links against the result. The differences from the
 //! published Lua, with their reasons, are documented in `docs/lua.md`:
 //!
-//! * **Hashes** of strings and numbers use secrets and cover all bytes. [`seed`] draws the secrets.
+//! * **Hashes** of strings and numbers use secret seeds and cover all bytes. [`seed`] draws the seeds.
 //! * **Work in C is counted** like instructions, so that the count hook is called in time, also from inside a C
 //!   function.
 //! * **Bugs** of Lua 5.1.5 are fixed.
@@ -19,10 +19,10 @@ unsafe extern "C-unwind" {
     fn ember_lua_seed(random: *const u64);
 }
 
-/// Draws the secrets of hashes, once per process. Must be called before an interpreter is created.
+/// Draws the secret seeds of the hash functions, once per process. Must be called before an interpreter is created.
 ///
 /// # Errors
-/// If the operating system returns no random numbers.
+/// Returns an error if the operating system returns no random numbers.
 pub fn seed() -> Result<(), getrandom::Error> {
     static SEEDED: OnceLock<Result<(), getrandom::Error>> = OnceLock::new();
     *SEEDED.get_or_init(|| {
@@ -30,7 +30,7 @@ pub fn seed() -> Result<(), getrandom::Error> {
         for secret in &mut secrets {
             *secret = getrandom::u64()?;
         }
-        // SAFETY: the function reads four words, and no interpreter has been created.
+        // SAFETY: the function reads four words, which `secrets` contains, and no interpreter has been created.
         unsafe { ember_lua_seed(secrets.as_ptr()) };
         Ok(())
     })
@@ -46,11 +46,11 @@ mod tests {
     }
 
     fn hash(bytes: &[u8]) -> u32 {
-        // SAFETY: the function reads that many bytes.
+        // SAFETY: the function reads `bytes.len()` bytes.
         unsafe { ember_lua_hash(bytes.as_ptr().cast(), bytes.len()) }
     }
 
-    /// A single test, because the secrets are shared by the process.
+    /// A single test, because all tests of the process would share the secret seeds.
     #[test]
     fn the_hash_depends_on_every_byte_and_on_the_secrets() {
         let before = hash(b"a string");
@@ -66,7 +66,7 @@ mod tests {
                 }
                 bytes[at] = b'x';
             }
-            // Among 600 hashes of 32 bits two are equal once in 24,000 lengths.
+            // Among 600 hashes of 32 bits, two are equal for one in 24,000 lengths.
             assert!(hashes.len() >= 3 * length, "length {length}: {} of {}", hashes.len(), 3 * length + 1);
         }
         let zeros: HashSet<u32> = (0..1000).map(|length| hash(&vec![0; length])).collect();

@@ -1,4 +1,4 @@
-//! The table `redis`, also available as `server`: the API of scripts.
+//! The table `redis`, also available as `server`: the functions and constants with which scripts access the server.
 
 use std::rc::Rc;
 
@@ -14,11 +14,11 @@ use super::stack::{self, Entry};
 use super::{raised, reply, sha1};
 use crate::format::write_general;
 
-/// The levels of `redis.log`, by name.
+/// The log levels of `redis.log`, by name.
 const LEVELS: [(&str, i64); 4] =
     [("LOG_DEBUG", 0), ("LOG_VERBOSE", 1), ("LOG_NOTICE", 2), ("LOG_WARNING", 3)];
 
-/// Destinations of effects, for `redis.set_repl`.
+/// Bits of `redis.set_repl`: the destinations of a script's effects.
 const TO_AOF: i64 = 1;
 const TO_REPLICAS: i64 = 2;
 const TO_ALL: i64 = TO_AOF | TO_REPLICAS;
@@ -31,10 +31,10 @@ const REPLICATION: [(&str, i64); 5] = [
     ("REPL_ALL", TO_ALL),
 ];
 
-/// The maximum total length of the words in one log line; one string may occur many times among them.
+/// The maximum total length in bytes of the words in one log line, because a script can pass one string many times.
 const LOG_BYTES_MAX: usize = 1024 * 1024;
 
-/// Creates the entries that exist both while a library is loaded and later.
+/// Creates the entries that are available to running scripts and to libraries while they are loaded.
 fn common(lua: &Lua, shared: &Shared) -> mlua::Result<Table> {
     let library = lua.create_table()?;
     for (name, level) in LEVELS {
@@ -46,7 +46,7 @@ fn common(lua: &Lua, shared: &Shared) -> mlua::Result<Table> {
     Ok(library)
 }
 
-/// Creates the table for scripts and functions.
+/// Creates the table `redis` for scripts and functions.
 pub(super) fn script_library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
     let library = common(lua, shared)?;
     for (name, flags) in REPLICATION {
@@ -67,13 +67,13 @@ pub(super) fn script_library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Tab
         .set("setresp", lua.create_function(move |lua, arguments| set_protocol(lua, &setter, arguments))?)?;
     library.set("set_repl", lua.create_function(set_replication)?)?;
     library.set("replicate_commands", lua.create_function(|_, _: MultiValue| Ok(true))?)?;
-    // Without a debugger there is no session to stop in or print to.
+    // There is no debugger, so these functions have no effect.
     library.set("breakpoint", lua.create_function(|_, _: MultiValue| Ok(false))?)?;
     library.set("debug", lua.create_function(|_, _: MultiValue| Ok(()))?)?;
     Ok(library)
 }
 
-/// Creates the table for loading a library.
+/// Creates the table `redis` for the loading of a library.
 pub(super) fn load_library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
     let library = common(lua, shared)?;
     let shared = Rc::clone(shared);
@@ -95,7 +95,7 @@ fn status_reply(lua: &Lua, arguments: MultiValue) -> mlua::Result<Value> {
     Ok(Value::Table(table))
 }
 
-/// Returns the argument if it is the only one and a string.
+/// Returns the only argument if it is a string; `None` if there are other arguments.
 fn only_string(arguments: &MultiValue) -> Option<LuaString> {
     match (arguments.len(), arguments.front()) {
         (1, Some(Value::String(text))) => Some(text.clone()),
@@ -103,7 +103,7 @@ fn only_string(arguments: &MultiValue) -> Option<LuaString> {
     }
 }
 
-/// Returned to the script instead of raised.
+/// Creates the error table for wrong arguments, which the function returns to the script instead of raising it.
 fn wrong_arguments(lua: &Lua) -> mlua::Result<Value> {
     raised::error_table(lua, lua.create_string("ERR wrong number or type of arguments")?)
 }
@@ -184,7 +184,8 @@ fn set_replication(lua: &Lua, arguments: MultiValue) -> mlua::Result<()> {
     Ok(())
 }
 
-/// `redis.register_function(name, callback)` or `redis.register_function{function_name = …, callback = …, …}`.
+/// Implements `redis.register_function(name, callback)` and `redis.register_function{function_name = …, callback = …,
+/// …}`.
 fn register(shared: &Shared, given: MultiValue) -> mlua::Result<()> {
     let (declaration, callback) = declaration_of(given).map_err(raised::reply)?;
     let mut declared = shared.declared.borrow_mut();

@@ -1,42 +1,43 @@
-//! The arguments of a function written in Rust, checked and converted like those of Lua's own library.
+//! The arguments of Lua functions that are implemented in Rust, checked and converted like those of Lua's standard
+//! library.
 
 use mlua::{Lua, LuaString, MultiValue, Value};
 
 use super::raised;
 
-/// The arguments of the running function.
+/// The arguments of a called function.
 pub(super) struct Arguments<'l> {
     lua: &'l Lua,
     values: Vec<Value>,
 }
 
 impl<'l> Arguments<'l> {
-    /// Wraps these values.
+    /// Wraps the arguments `values`.
     pub(super) fn new(lua: &'l Lua, values: MultiValue) -> Arguments<'l> {
         Arguments { lua, values: values.into_vec() }
     }
 
-    /// The number of arguments.
+    /// Returns the number of arguments.
     pub(super) fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// All arguments.
+    /// Returns all arguments.
     pub(super) fn values(&self) -> &[Value] {
         &self.values
     }
 
-    /// Argument `number`, counted from one.
+    /// Returns argument `number`, counted from one.
     pub(super) fn get(&self, number: usize) -> Option<&Value> {
         self.values.get(number - 1)
     }
 
-    /// Argument `number` unless it is absent or nil.
+    /// Returns argument `number` unless it is absent or nil.
     pub(super) fn given(&self, number: usize) -> Option<&Value> {
         self.get(number).filter(|value| !value.is_nil())
     }
 
-    /// Argument `number` as a string; numbers are converted.
+    /// Returns argument `number` as a string; numbers are converted.
     pub(super) fn string(&self, number: usize) -> mlua::Result<LuaString> {
         match self.get(number) {
             Some(Value::String(string)) => Ok(string.clone()),
@@ -47,7 +48,7 @@ impl<'l> Arguments<'l> {
         }
     }
 
-    /// Argument `number` as a number; strings that are numbers are converted.
+    /// Returns argument `number` as a number; strings that are numbers are converted.
     pub(super) fn number(&self, number: usize) -> mlua::Result<f64> {
         let found = match self.get(number) {
             Some(Value::Number(found)) => Some(*found),
@@ -58,12 +59,12 @@ impl<'l> Arguments<'l> {
         found.ok_or_else(|| self.type_error(number, "number"))
     }
 
-    /// Argument `number` as an integer; fractions are dropped, as a C cast does.
+    /// Returns argument `number` as an integer; fractions are truncated, as by a C cast.
     pub(super) fn integer(&self, number: usize) -> mlua::Result<i64> {
         self.number(number).map(|found| found as i64)
     }
 
-    /// Creates the error that argument `number` is not of type `expected`.
+    /// Creates the error for an argument `number` that is not of type `expected`.
     pub(super) fn type_error(&self, number: usize, expected: &str) -> mlua::Error {
         let found = self.get(number).map_or("no value", type_name);
         self.error(number, &format!("{expected} expected, got {found}"))
@@ -75,7 +76,7 @@ impl<'l> Arguments<'l> {
     }
 }
 
-/// The name of a value's type in Lua.
+/// Returns the name of a value's Lua type.
 pub(super) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Nil => "nil",
@@ -89,7 +90,7 @@ pub(super) fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// Returns the number in a value, if it is one.
+/// Returns a value as a number, if it is a number or a numeric string.
 pub(super) fn as_number(value: &Value) -> Option<f64> {
     match value {
         Value::Integer(number) => Some(*number as f64),

@@ -1,15 +1,15 @@
 //! The library `bit`: operations on 32-bit integers.
 //!
-//! Numbers are taken modulo 2^32, as Mike Pall's library of this name defines it; results are signed.
+//! Arguments are reduced modulo 2^32, as in Mike Pall's library of the same name; results are signed.
 
 use mlua::{Lua, MultiValue, Table};
 
 use super::arguments::Arguments;
 
-/// Adding it moves the integer part of a double into the low bits of its mantissa: 2^52 + 2^51.
+/// The number 2^52 + 2^51. Adding it to a double moves the integer part into the low bits of the mantissa.
 const INTEGER_SHIFT: f64 = 6_755_399_441_055_744.0;
 
-/// Converts a number to 32 bits, rounded to the nearest integer.
+/// Converts a number to 32 bits, after rounding it to the nearest integer.
 fn bits_of(number: f64) -> u32 {
     (number + INTEGER_SHIFT).to_bits() as u32
 }
@@ -18,7 +18,7 @@ fn operand(arguments: &Arguments<'_>, number: usize) -> mlua::Result<u32> {
     arguments.number(number).map(bits_of)
 }
 
-/// Converts a result to Lua's signed form.
+/// Converts a result to the signed form that Lua receives.
 fn signed(bits: u32) -> i32 {
     bits as i32
 }
@@ -26,7 +26,7 @@ fn signed(bits: u32) -> i32 {
 type Unary = fn(u32) -> u32;
 type Binary = fn(u32, u32) -> u32;
 
-/// Creates the library.
+/// Creates the library's table.
 pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
     let library = lua.create_table()?;
     let unary: [(&str, Unary); 3] =
@@ -71,7 +71,7 @@ pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
     Ok(library)
 }
 
-/// `bit.tohex(number [, digits])`: in upper case if the number of digits is negative.
+/// Implements `bit.tohex(number [, digits])`; a negative `digits` selects upper-case letters.
 fn to_hex(lua: &Lua, arguments: MultiValue) -> mlua::Result<String> {
     let arguments = Arguments::new(lua, arguments);
     let bits = operand(&arguments, 1)?;
@@ -86,7 +86,8 @@ mod tests {
     use super::*;
 
     fn run(expression: &str) -> String {
-        // Other tests of this process also seed, and this interpreter must not lose its strings meanwhile.
+        // Seeds before this interpreter exists: other tests of the process seed, too, and a new seed would make its
+        // interned strings impossible to find.
         ember_lua::seed().unwrap();
         let lua = Lua::new();
         lua.globals().set("bit", library(&lua).unwrap()).unwrap();

@@ -1,6 +1,6 @@
 //! The library `cmsgpack`: conversion between Lua values and MessagePack, like lua-cmsgpack 0.4.
 //!
-//! Data without a Lua equivalent (binary data, extensions) are refused, as there.
+//! MessagePack types without a Lua equivalent (binary data, extensions) are refused, as in lua-cmsgpack.
 
 use mlua::{Lua, LuaString, MultiValue, Table, Value};
 
@@ -17,10 +17,10 @@ const PACK_DEPTH_MAX: usize = 16;
 /// The maximum nesting depth for unpacking.
 const UNPACK_DEPTH_MAX: usize = 4000;
 
-/// The maximum number of values that one call may return; more would not fit the interpreter's stack.
+/// The maximum number of values that one call may return; more would not fit on the interpreter's stack.
 const VALUES_MAX: usize = 7000;
 
-/// Creates the library.
+/// Creates the library's table.
 pub(super) fn library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
     let library = lua.create_table()?;
     library.set("_NAME", "cmsgpack")?;
@@ -77,7 +77,7 @@ struct Packer<'p> {
 }
 
 impl Packer<'_> {
-    /// Packs a value. Recursion is limited to [`PACK_DEPTH_MAX`].
+    /// Packs a value. Its recursion is limited to [`PACK_DEPTH_MAX`].
     fn value(&mut self, value: &Value, depth: usize) -> mlua::Result<()> {
         match value {
             Value::String(string) => self.string(&string.as_bytes())?,
@@ -90,7 +90,7 @@ impl Packer<'_> {
         self.out.count_element()
     }
 
-    /// Writes a head of the first of `kinds` whose length field, of 1, 2 or 4 bytes, can hold `len`.
+    /// Writes a header with the first of `kinds` whose length field (of 1, 2 or 4 bytes) can represent `len`.
     fn head(&mut self, len: usize, kinds: [Option<u8>; 3]) {
         let len = len as u32;
         match (kinds, len) {
@@ -175,7 +175,7 @@ impl Packer<'_> {
         Ok(())
     }
 
-    /// Returns the length of a table whose keys are 1, 2, 3 and so on.
+    /// Returns the length of a table whose keys are exactly 1, 2, 3 and so on; `None` for other tables.
     fn list_len(&self, table: &Table) -> mlua::Result<Option<usize>> {
         let (mut largest, mut count) = (0.0, 0usize);
         let mut pairs = Pairs::of(self.shared.next(), table);
@@ -193,8 +193,8 @@ impl Packer<'_> {
     }
 }
 
-/// Unpacks `limit` values from `offset` on; the first result is the offset after them, or -1 at the end. With a limit
-/// and an offset of 0, unpacks all values and returns only them.
+/// Unpacks `limit` values, starting at `offset`. The first result is the offset after these values, or -1 at the end of
+/// the data. With a limit and an offset of 0, unpacks all values and returns no offset.
 fn unpack(
     lua: &Lua,
     shared: &Shared,
@@ -239,15 +239,15 @@ struct Unpacker<'u> {
 /// An array or map under construction.
 struct Open {
     table: Table,
-    /// Values, or pairs, still to be read.
+    /// The number of values (in a map: pairs) that are still missing.
     left: usize,
-    /// Number of values so far in an array; `None` in a map.
+    /// The number of values in an array so far; `None` in a map.
     count: Option<usize>,
-    /// In a map, the key of the next value.
+    /// In a map, the key of the value that follows.
     key: Option<Value>,
 }
 
-/// A value, or the head of an array or map.
+/// A value, or the header of an array or map.
 enum Item {
     Value(Value),
     Array(usize),
@@ -288,7 +288,7 @@ impl Unpacker<'_> {
             0xCC => integer(self.unsigned(1)? as i64),
             0xCD => integer(self.unsigned(2)? as i64),
             0xCE => integer(self.unsigned(4)? as i64),
-            // An unsigned 64-bit number is read as a signed one, too.
+            // An unsigned 64-bit number is read as a signed one.
             0xCF | 0xD3 => integer(self.unsigned(8)? as i64),
             0xD0 => integer(i64::from(self.unsigned(1)? as i8)),
             0xD1 => integer(i64::from(self.unsigned(2)? as i16)),
@@ -329,7 +329,8 @@ impl Unpacker<'_> {
         }
     }
 
-    /// Adds a value to the innermost open one, which may be complete then; returns the outermost value when that is.
+    /// Adds a value to the innermost open array or map, which may then be complete. Returns the outermost value once
+    /// that is complete.
     fn put(&mut self, open: &mut Vec<Open>, value: Value) -> mlua::Result<Option<Value>> {
         let mut value = value;
         loop {

@@ -1,13 +1,13 @@
-//! The facts of the server's commands that proofs about scripts need.
+//! The properties of the server's commands that the confinement check of scripts needs.
 
 use emberkv_core::spec::Spec;
 
 /// A command that a script may call.
 #[derive(Clone, Copy, Debug)]
 pub struct Callable {
-    /// Its specification.
+    /// The command's specification.
     pub spec: &'static Spec,
-    /// Whether it accesses only the shards of the keys in its arguments.
+    /// Whether the command accesses only the shards of the keys in its arguments.
     pub is_contained: bool,
 }
 

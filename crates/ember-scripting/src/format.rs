@@ -22,7 +22,7 @@ pub(super) fn write_general(out: &mut Vec<u8>, number: f64, precision: usize) {
     }
 }
 
-/// Removes the zeros at the end of a fraction.
+/// Returns `digits` without the trailing zeros of a fraction.
 fn without_zeros(digits: &str) -> &str {
     if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
 }

@@ -1,13 +1,13 @@
-//! A Lua interpreter, in which a worker runs its scripts.
+//! A Lua interpreter, which a worker uses to run its scripts.
 //!
-//! Lua 5.1 with the edits of the crate `ember_lua`, inside the sandbox of `prelude.lua`. `docs/lua.md` lists the known
-//! bugs of Lua 5.1.5 and what prevents scripts from reaching them: an edit, or the sandbox, which limits the counts
-//! passed to `unpack` and the source text passed to the compiler.
+//! The interpreter is Lua 5.1 with the edits of the crate `ember_lua`, inside the sandbox of `prelude.lua`.
+//! `docs/lua.md` lists the known bugs of Lua 5.1.5 and how scripts are prevented from triggering them: by an edit, or
+//! by the sandbox, which limits the counts passed to `unpack` and the source text passed to the compiler.
 //!
-//! A hook every [`HOOK_INSTRUCTIONS`] instructions, or after as much work in a function written in C, asks the runner
-//! whether to continue, and so does every loop written in Rust whose length a script chooses ([`Shared::work`]). A
-//! script that must end is ended by an error, which the sandbox's `pcall`, `xpcall` and `coroutine.resume` raise again
-//! instead of returning it.
+//! The interpreter regularly asks the runner whether to continue: from a hook, which is called every
+//! [`HOOK_INSTRUCTIONS`] instructions or after as much work in a C function, and from every Rust loop whose length a
+//! script controls ([`Shared::work`]). A script that must end is ended by an error, which the sandbox's `pcall`,
+//! `xpcall` and `coroutine.resume` raise again instead of returning it.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
@@ -27,102 +27,104 @@ use super::reply::{self, Failure};
 use super::stack::{self, Scratch};
 use super::{bit, cjson, cmsgpack, random, structs};
 
-/// Instructions between two checks whether to continue: some tens of microseconds.
+/// The interval between two calls of the hook, in Lua instructions: some tens of microseconds.
 const HOOK_INSTRUCTIONS: u32 = 10_000;
 
-/// Work of functions written in Rust between two checks whether to continue, in bytes: about 100 µs.
+/// The work of Rust functions between two checks whether to continue, in bytes: about 100 µs.
 const WORK_BYTES: usize = 64 * 1024;
 
-/// The cost of reading an element of a table, as work in bytes.
+/// The cost of reading an element of a table, as an equivalent number of bytes of work.
 pub(super) const ELEMENT_WORK: usize = 64;
 
-/// The maximum length of a source text in bytes. Nothing can end a script while Lua compiles, which takes 60 ms for a
-/// text of this length; and the lexer counts some things in 32 bits.
+/// The maximum length of a source text in bytes. A script cannot be ended while Lua compiles, which takes 60 ms for a
+/// text of this length; and the lexer has 32-bit counters.
 const SOURCE_BYTES_MAX: usize = 1024 * 1024;
 
-/// The maximum number of cached compiled scripts; beyond it, all are dropped and compiled again when they are called.
+/// The maximum number of cached compiled scripts. Beyond that number the cache is cleared, and scripts are compiled
+/// again when they are called.
 const COMPILED_MAX: usize = 1000;
 
-/// The number of bytes in use after a script from which garbage is collected in the worker's next turns; half of the
+/// The memory use in bytes after a script above which garbage is collected in the worker's next turns; half of the
 /// memory limit if that is less.
 const COLLECTED_BYTES_MIN: usize = 16 * 1024 * 1024;
 
-/// The duration of garbage collection in one turn, to within a step of the collector.
+/// The time limit for garbage collection in one turn; the last step of the collector may exceed it.
 const COLLECTING_TIME: Duration = Duration::from_millis(1);
 
-/// Collector cycles after which all earlier garbage is freed: the first may have begun before the garbage arose.
+/// The number of collector cycles after which all garbage is freed: the first cycle may have begun before the garbage
+/// arose.
 const COLLECTING_CYCLES: u8 = 2;
 
-/// Runs the calls of a script.
+/// The server side of a running script, which executes the script's calls.
 pub trait CommandRunner {
     /// Runs a call and appends its reply, which may be an error, in the reply's protocol.
     ///
     /// # Errors
-    /// The text, with its error code, of the reason why the call was not run.
+    /// Returns an error text, with its code, if the call was not run.
     fn run(&mut self, arguments: &[&[u8]], reply: &mut Reply) -> Result<(), Vec<u8>>;
 
-    /// Whether the script's user may run such a call; `None` if the command does not exist.
+    /// Returns whether the script's user may make this call; `None` if the command does not exist.
     fn may_run(&mut self, arguments: &[&[u8]]) -> Option<bool>;
 
-    /// Sets whether the changes of later calls go to the AOF and to replicas.
+    /// Sets whether changes by later calls are sent to the AOF and to replicas (`redis.set_repl`).
     fn choose_readers(&mut self, aof: bool, replicas: bool);
 
-    /// Whether it must be asked at once, because calls have taken long.
+    /// Whether [`Self::may_continue`] must be called at once, because calls have taken long.
     fn is_due(&self) -> bool;
 
-    /// Called at intervals; the script ends if this returns false.
+    /// Called at intervals; the script is ended if this function returns false.
     fn may_continue(&mut self) -> bool;
 }
 
 scoped_thread_local!(pub(super) static mut RUNNER: for<'a> &'a mut (dyn CommandRunner + 'a));
 
-/// The state of the running script, shared by the functions written in Rust.
+/// The state of the running script, which Rust functions share.
 pub(super) struct Shared {
-    /// The maximum memory of the interpreter in bytes. The reply of a script, and texts built by the libraries, have
-    /// the same limit: the same table may be in another many times, so that a value that is small in the interpreter
-    /// can be large outside. Values without shared tables never reach this limit, because each takes more memory in the
-    /// interpreter than in a reply or text.
+    /// The maximum memory of the interpreter in bytes. The reply of a script and texts built by the libraries have the
+    /// same limit: a table can be contained in others many times, so that a value that is small in the interpreter is
+    /// large in a reply or text. Values without shared tables never reach this limit, because each takes more memory in
+    /// the interpreter than in a reply or text.
     pub(super) memory_bytes_max: usize,
-    /// The version of Redis shown to scripts.
+    /// The Redis version that scripts read.
     pub(super) redis_version: RedisVersion,
-    /// The script must end.
+    /// Whether the script must end.
     pub(super) is_killed: Cell<bool>,
-    /// The hook is called at each instruction.
+    /// Whether the hook is called at each instruction.
     is_stepping: Cell<bool>,
-    /// Work of functions written in Rust since it last caused a call of the runner.
+    /// The work of Rust functions since the last check whether to continue, in bytes.
     work: Cell<usize>,
-    /// The script has ended, and only the prelude is running.
+    /// Whether the script has ended, so that only the prelude is running.
     is_over: Cell<bool>,
-    /// The protocol of replies to the script's calls.
+    /// The protocol whose types the replies to the script's calls have (`redis.setresp`).
     pub(super) protocol: Cell<Protocol>,
-    /// The state of `math.random`.
+    /// The state of the generator of `math.random`.
     pub(super) random: Cell<u64>,
-    /// The settings of `cjson`, for each of its instances.
+    /// The settings of each instance of `cjson`.
     pub(super) json: RefCell<Vec<Rc<Cell<cjson::Settings>>>>,
-    /// Lua's own `next`.
+    /// Lua's own `next`, which scripts cannot replace.
     next: OnceCell<Function>,
     /// The functions declared so far by the library that is being loaded.
     pub(super) declared: RefCell<Option<Vec<(Declaration, Function)>>>,
-    /// Memory owned by calls while they run.
+    /// Buffers that calls use while they run.
     pub(super) scratch: Scratch,
 }
 
 impl Shared {
-    /// Lua's own `next`.
+    /// Returns Lua's own `next`.
     pub(super) fn next(&self) -> &Function {
         self.next.get().expect("it is set before anything runs")
     }
 
-    /// Counts work of a function written in Rust, which the hook does not see.
+    /// Counts work of a Rust function, which the instruction hook does not count.
     ///
     /// # Errors
-    /// If the script must end.
+    /// Returns an error if the script must end.
     #[inline]
     pub(super) fn work(&self, bytes: usize) -> mlua::Result<()> {
         if self.continues_after(bytes) { Ok(()) } else { Err(raised::killed()) }
     }
 
-    /// Like [`Shared::work`]; returns false if the script must end.
+    /// Like [`Shared::work`], but returns false if the script must end.
     #[inline]
     pub(super) fn continues_after(&self, bytes: usize) -> bool {
         let done = self.work.get().saturating_add(bytes);
@@ -134,15 +136,15 @@ impl Shared {
         self.may_continue()
     }
 
-    /// Makes the next counted work trigger a call of the runner.
+    /// Makes the next counted work trigger a check whether to continue.
     pub(super) fn end_work(&self) {
         self.work.set(WORK_BYTES);
     }
 
-    /// Asks the runner whether the script continues. Once it does not, the runner is not asked again.
+    /// Asks the runner whether the script may continue. After the first refusal, the runner is not asked again.
     #[cold]
     fn may_continue(&self) -> bool {
-        // The hook also counts while the prelude compiles a script: then nothing runs that could be ended.
+        // The hook is also called while the prelude compiles a script, when no script is running that could be ended.
         if !RUNNER.is_set() || self.is_over.get() {
             return true;
         }
@@ -162,10 +164,10 @@ pub struct Given {
     arguments: Table,
 }
 
-/// The outcome of a run: success, or an error with the place where it was raised.
+/// The outcome of a run: success, or an error with the position where it was raised.
 pub type Outcome = Result<(), Failure>;
 
-/// An interpreter and its compiled programs.
+/// A Lua interpreter with its compiled programs.
 pub struct Interpreter {
     lua: Lua,
     shared: Rc<Shared>,
@@ -176,23 +178,24 @@ pub struct Interpreter {
     run_function: Function,
     load_library: Function,
     scripts: HashMap<[u8; 20], Function>,
-    /// Collector cycles still to be completed.
+    /// The number of collector cycles that are still to be completed.
     cycles_left: Cell<u8>,
     /// Libraries by name, with their source and compiled functions.
     libraries: HashMap<Vec<u8>, (Arc<Library>, CompiledLibrary)>,
 }
 
 impl Interpreter {
-    /// Creates an interpreter with a memory limit of `memory_bytes_max`; scripts see this version of Redis.
+    /// Creates an interpreter with a memory limit of `memory_bytes_max`; scripts read `redis_version`.
     ///
     /// # Errors
-    /// If the limit is too low even for the libraries, or if there are no random numbers.
+    /// Returns an error if the limit is too low for the libraries, or if the operating system returns no random
+    /// numbers.
     pub fn new(memory_bytes_max: usize, redis_version: RedisVersion) -> mlua::Result<Interpreter> {
         ember_lua::seed().map_err(mlua::Error::external)?;
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
         lua.set_memory_limit(memory_bytes_max)?;
-        // If the random source fails, only numbers without any promise of being unpredictable become predictable.
+        // If the random source fails, `math.random` becomes predictable, which is acceptable.
         let seed = getrandom::u32().unwrap_or_default();
         let shared = Rc::new(Shared {
             memory_bytes_max,
@@ -227,10 +230,10 @@ impl Interpreter {
         Ok(interpreter)
     }
 
-    /// Returns a script, and compiles it if necessary. `body` is its text without the shebang line.
+    /// Returns a compiled script; compiles it first if necessary. `body` is its text without the shebang line.
     ///
     /// # Errors
-    /// The compiler's message.
+    /// Returns the compiler's message.
     pub fn script(&mut self, sha: &[u8; 20], body: &[u8]) -> Result<Function, Vec<u8>> {
         if let Some(compiled) = self.scripts.get(sha) {
             return Ok(compiled.clone());
@@ -290,7 +293,7 @@ impl Interpreter {
         reply: &mut Reply,
     ) -> Outcome {
         self.begin();
-        // The result is converted while the runner can still be asked.
+        // The result is converted while the runner is available, because conversion checks whether to continue.
         let outcome = RUNNER.set(runner, || match run.call::<(bool, Value)>((body, keys, arguments)) {
             Ok((true, value)) => {
                 if let Some(failure) = Failure::returned(&value) {
@@ -309,10 +312,10 @@ impl Interpreter {
         outcome
     }
 
-    /// Creates the tables of keys and arguments for a run. This happens before the run, when no locks are held.
+    /// Creates the tables of keys and arguments for a run. Must be called before the run, while no locks are held.
     ///
     /// # Errors
-    /// If there is not enough memory.
+    /// Returns a failure if there is not enough memory.
     pub fn given(&self, words: [&[&[u8]]; 2]) -> Result<Given, Failure> {
         let (keys, arguments) = stack::lists(&self.lua, words).map_err(|error| Failure::of_error(&error))?;
         Ok(Given { keys, arguments })
@@ -321,7 +324,7 @@ impl Interpreter {
     /// Runs the text of a library, which declares its functions.
     ///
     /// # Errors
-    /// The message of the compiler or of the error raised.
+    /// Returns the message of the compiler or of the raised error.
     pub fn load(
         &mut self,
         body: &[u8],
@@ -347,13 +350,13 @@ impl Interpreter {
         Err(problem_of("ERR Error registering functions: ", &failure.text))
     }
 
-    /// Returns the function of a library, if that is compiled.
+    /// Returns a function of a library, if this version of the library is compiled.
     pub fn function(&self, library: &Arc<Library>, name: &[u8]) -> Option<Function> {
         let (compiled_from, functions) = self.libraries.get(&library.name)?;
         Arc::ptr_eq(compiled_from, library).then(|| functions.get(name).cloned())?
     }
 
-    /// Caches a compiled library, and drops those that are not in the current `libraries`.
+    /// Caches a compiled library, and drops cached libraries that are not in `libraries`.
     pub fn keep_library(&mut self, library: Arc<Library>, compiled: CompiledLibrary, libraries: &Libraries) {
         self.libraries.retain(|name, (compiled_from, _)| {
             libraries.get(name).is_some_and(|present| Arc::ptr_eq(present, compiled_from))
@@ -361,7 +364,7 @@ impl Interpreter {
         self.libraries.insert(library.name.clone(), (library, compiled));
     }
 
-    /// Memory used by the interpreter, in bytes.
+    /// Returns the memory used by the interpreter, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.lua.used_memory()
     }
@@ -381,7 +384,7 @@ impl Interpreter {
 
     fn set_hook(&self) {
         let shared = Rc::clone(&self.shared);
-        // An interpreter without the hook would run scripts that cannot be ended.
+        // Without the hook, scripts could not be ended.
         self.lua
             .set_global_hook(HookTriggers::new().every_nth_instruction(HOOK_INSTRUCTIONS), move |lua, _| {
                 check(lua, &shared)
@@ -389,18 +392,18 @@ impl Interpreter {
             .expect("a hook that is set globally needs no memory of the interpreter");
     }
 
-    /// Records after a run whether there may be much garbage.
+    /// Schedules garbage collection after a run if there may be much garbage.
     fn schedule_collection(&self) {
         if self.lua.used_memory() >= COLLECTED_BYTES_MIN.min(self.shared.memory_bytes_max / 2) {
             self.cycles_left.set(COLLECTING_CYCLES);
         }
     }
 
-    /// Collects garbage for [`COLLECTING_TIME`]; must be called without locks. Returns true if there is more.
+    /// Collects garbage for [`COLLECTING_TIME`]; must be called without locks. Returns true if some garbage is left.
     pub fn collect_some(&self) -> bool {
         let begun = Instant::now();
         while self.cycles_left.get() > 0 && begun.elapsed() < COLLECTING_TIME {
-            // This can only fail when allocating a finalizer's error, and there are no finalizers.
+            // A step of the collector can fail only when it allocates a finalizer's error, and there are no finalizers.
             if self.lua.gc_step().unwrap_or(true) {
                 self.cycles_left.set(self.cycles_left.get() - 1);
             }
@@ -408,7 +411,7 @@ impl Interpreter {
         self.cycles_left.get() > 0
     }
 
-    /// Drops all compiled programs, which are then collected in the worker's next turns.
+    /// Drops all compiled programs. The worker collects their memory in its next turns.
     pub(super) fn forget_compiled(&mut self) {
         if !self.scripts.is_empty() || !self.libraries.is_empty() {
             (self.scripts, self.libraries) = (HashMap::new(), HashMap::new());
@@ -416,13 +419,13 @@ impl Interpreter {
         }
     }
 
-    /// Whether runs have left much garbage.
+    /// Whether garbage collection is scheduled.
     pub fn has_garbage(&self) -> bool {
         self.cycles_left.get() > 0
     }
 
-    /// Collects all garbage if memory might run out in the next run: the interpreter does not collect when an
-    /// allocation fails. Must be called before anything is compiled or created for the run.
+    /// Collects all garbage if memory might run out in the next run, because the interpreter does not collect garbage
+    /// when an allocation fails. Must be called before anything is compiled or created for the run.
     pub fn collect_if_short(&self) {
         if self.has_garbage() && self.lua.used_memory() >= self.shared.memory_bytes_max / 2 {
             let _ = self.lua.gc_collect();
@@ -431,13 +434,13 @@ impl Interpreter {
     }
 }
 
-/// Ends the script if it must not continue.
+/// The hook: ends the script if it must not continue.
 fn check(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<VmState> {
     if shared.may_continue() {
         return Ok(VmState::Continue);
     }
     if !shared.is_stepping.replace(true) {
-        // From now on nothing runs longer than an instruction, even if the error is caught.
+        // The hook is now called at each instruction, so that the script also ends if it catches the error.
         let shared = Rc::clone(shared);
         lua.set_global_hook(HookTriggers::new().every_nth_instruction(1), move |lua, _| check(lua, &shared))?;
     }
@@ -486,7 +489,7 @@ fn natives(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
     Ok(native)
 }
 
-/// The handler of uncaught errors: converts the raised value to a table and adds where it was raised.
+/// Handles uncaught errors: converts the raised value to a table and adds the position where it was raised.
 fn describe(lua: &Lua, problem: Value) -> mlua::Result<Table> {
     let table = match raised::into_value(lua, problem)? {
         Value::Table(table) => table,
@@ -502,7 +505,8 @@ fn describe(lua: &Lua, problem: Value) -> mlua::Result<Table> {
             table
         }
     };
-    // Level 0 is this function, level 1 the function that raised: the script's own code, or a function that it called.
+    // Level 0 is this function. Level 1 is the function that raised the error: the script's own code, or a function
+    // that it called.
     for level in 1.. {
         let place = lua.inspect_stack(level, |frame| {
             let source = frame.source();
@@ -519,7 +523,7 @@ fn describe(lua: &Lua, problem: Value) -> mlua::Result<Table> {
     Ok(table)
 }
 
-/// Handles a read of a global variable that does not exist.
+/// Raises the error for reading a global variable that does not exist.
 fn missing(lua: &Lua, (_, name): (Value, Value)) -> mlua::Result<()> {
     let name = lua.coerce_string(name)?;
     let name = name.as_ref().map(|name| name.as_bytes().to_vec()).unwrap_or_default();
@@ -534,7 +538,7 @@ fn check_source(lua: &Lua, source: mlua::LuaString) -> mlua::Result<(Option<bool
     Ok((Some(true), None))
 }
 
-/// Processor time used by the process, in seconds.
+/// Returns the processor time used by the process, in seconds.
 fn processor_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

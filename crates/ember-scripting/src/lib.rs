@@ -1,14 +1,14 @@
 //! Scripts and functions in Lua: the interpreters, their sandbox and libraries, and the state that workers share.
 //!
 //! ```text
-//! EVAL, EVALSHA, FCALL ─ script_host/ of the server: which locks, which user, which flags
+//! EVAL, EVALSHA, FCALL ─ script_host/ of the server: takes locks, checks the user and the flags
 //!                      └ interpreter.rs: one for each worker; prelude.lua: the sandbox
 //!                          ├ api.rs: redis.call and the rest of the table `redis`
-//!                          ├ stack.rs: its calls, and replies as Lua values
-//!                          ├ reply.rs: Lua values as replies
-//!                          └ cjson, cmsgpack.rs, structs.rs, bit.rs, random.rs: the libraries of scripts; output.rs:
-//!                            texts that they build
-//! confinement/: proves from their texts which of them may run concurrently
+//!                          ├ stack.rs: calls of scripts, and conversion of replies to Lua values
+//!                          ├ reply.rs: conversion of Lua values to replies
+//!                          └ cjson, cmsgpack.rs, structs.rs, bit.rs, random.rs: the libraries of scripts;
+//!                            output.rs: builds their texts
+//! confinement/: proves from the text of a program that it may run concurrently with others
 //! scripts.rs, library.rs, running.rs: texts, libraries and running scripts, which all workers share
 //! ```
 
@@ -46,26 +46,26 @@ use library::LibraryRegistry;
 use running::RunningScripts;
 use scripts::Scripts;
 
-/// The change in size of an interpreter from which it is added to the shared sum, in bytes.
+/// The change in the size of an interpreter, in bytes, from which the shared sum is updated.
 const REPORTED_BYTES_MIN: usize = 16 * 1024;
 
-/// The state of scripts that workers share.
+/// The state of scripts that all workers share.
 pub struct Scripting {
-    /// The texts of scripts.
+    /// The texts of scripts, by digest.
     pub scripts: Scripts,
     /// The libraries of functions.
     pub libraries: LibraryRegistry,
-    /// The running scripts.
+    /// The records of running scripts.
     pub running: RunningScripts,
-    /// Memory of all interpreters, in bytes.
+    /// The memory of all interpreters, in bytes.
     interpreter_bytes: AtomicU64,
-    /// The number of requests to drop compiled programs.
+    /// The number of requests so far to drop compiled programs.
     forgets: AtomicU64,
     redis_version: RedisVersion,
 }
 
 impl Scripting {
-    /// Creates a state without scripts for this many workers; scripts see this version of Redis.
+    /// Creates a state without scripts for this many workers; scripts read `redis_version`.
     pub fn new(workers: usize, redis_version: RedisVersion) -> Scripting {
         Scripting {
             redis_version,
@@ -77,15 +77,15 @@ impl Scripting {
         }
     }
 
-    /// Memory of all interpreters after their last scripts, in bytes, to within some KiB for each.
+    /// Returns the memory of all interpreters after their last scripts, in bytes, to within some KiB for each.
     pub fn interpreter_bytes(&self) -> u64 {
         self.interpreter_bytes.load(Ordering::Relaxed)
     }
 
-    /// Calls `act` with this worker's interpreter, which may hold `memory_bytes_max` bytes.
+    /// Calls `act` with this worker's interpreter, whose memory limit is `memory_bytes_max`.
     ///
     /// # Errors
-    /// If the memory limit is too low for an interpreter.
+    /// Returns an error if the memory limit is too low for an interpreter.
     pub fn with_interpreter<R>(
         &self,
         memory_bytes_max: u64,
@@ -108,18 +108,18 @@ impl Scripting {
     }
 
     /// Makes every interpreter drop its compiled programs, because scripts or libraries were removed. Each worker does
-    /// so with its next script, or when it calls [`Scripting::forget_if_requested`].
+    /// so before its next script, or when it calls [`Scripting::forget_if_requested`].
     pub fn forget_compiled(&self) {
         self.forgets.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Drops the compiled programs of this worker's interpreter, if that was requested and no program is running.
+    /// Drops the compiled programs of this worker's interpreter if a drop was requested and no program is running.
     pub fn forget_if_requested(&self) {
         if FORGETS_SEEN.get() == self.forgets.load(Ordering::Relaxed) {
             return;
         }
         INTERPRETER.with(|interpreter| {
-            // The interpreter is borrowed while it runs a program; the next call follows after that.
+            // While the interpreter is borrowed it runs a program, and this function is called again later.
             if let Ok(mut interpreter) = interpreter.try_borrow_mut() {
                 self.forget(interpreter.0.as_mut());
             }
@@ -136,8 +136,8 @@ impl Scripting {
         }
     }
 
-    /// Collects garbage of this worker's interpreter for a short time, if scripts have left much. Returns true if there
-    /// is more: collecting all of it at once would make the worker's clients wait.
+    /// Collects garbage of this worker's interpreter for a short time, if scripts have left much. Returns true if some
+    /// garbage is left: collecting all of it at once would make the worker's clients wait.
     #[inline]
     pub fn collect_garbage(&self) -> bool {
         HAS_GARBAGE.get() && self.collect_some()
@@ -153,11 +153,11 @@ impl Scripting {
         })
     }
 
-    /// Adds the growth of an interpreter to the shared sum, or subtracts its shrinkage.
+    /// Updates the shared sum by the change in the interpreter's size since `reported_bytes`.
     fn report_bytes(&self, interpreter: &Interpreter, reported_bytes: &mut usize) {
         let bytes = interpreter.memory_bytes();
         if bytes.abs_diff(*reported_bytes) >= REPORTED_BYTES_MIN {
-            // The sum of all differences, modulo 2^64, is the memory in use.
+            // Sizes are added and subtracted modulo 2^64, so that the sum of all differences is the memory in use.
             let grown = (bytes as u64).wrapping_sub(*reported_bytes as u64);
             self.interpreter_bytes.fetch_add(grown, Ordering::Relaxed);
             *reported_bytes = bytes;
@@ -166,12 +166,13 @@ impl Scripting {
 }
 
 thread_local! {
-    /// This worker's interpreter, created by its first script, and its number of bytes in the shared sum.
+    /// This worker's interpreter, created by its first script, and the size in bytes with which the shared sum includes
+    /// it.
     static INTERPRETER: RefCell<(Option<Interpreter>, usize)> = const { RefCell::new((None, 0)) };
 
-    /// The last request to drop compiled programs that this worker has handled.
+    /// The number of drop requests that this worker has handled.
     static FORGETS_SEEN: Cell<u64> = const { Cell::new(0) };
 
-    /// Whether the interpreter has much garbage.
+    /// Whether this worker's interpreter has much garbage.
     static HAS_GARBAGE: Cell<bool> = const { Cell::new(false) };
 }

@@ -1,4 +1,4 @@
-//! Libraries of functions, shared by all workers. Each interpreter compiles them itself.
+//! Libraries of functions. All workers share them; each interpreter compiles them itself.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,43 +10,43 @@ use super::confinement::Confinement;
 use super::shebang::ScriptFlags;
 use super::shebang::Shebang;
 
-/// The error for an invalid name.
+/// The error text for an invalid library name.
 pub const BAD_NAME: &str = "Library names can only contain letters, numbers, or underscores(_) and must be \
                                    at least one character long";
 
-/// Whether this is a valid name of a library or function.
+/// Whether `name` is valid as the name of a library or function.
 pub fn is_name(name: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }
 
-/// A function as its library declares it.
+/// The declaration of a function by its library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declaration {
-    /// Its name.
+    /// The function's name.
     pub name: Vec<u8>,
-    /// The author's description.
+    /// The description given by the library's author.
     pub description: Option<Vec<u8>>,
-    /// Its declared flags.
+    /// The function's declared flags.
     pub flags: ScriptFlags,
 }
 
-/// A library.
+/// A library of functions.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Library {
-    /// Its name.
+    /// The library's name.
     pub name: Vec<u8>,
-    /// Its text including the first line.
+    /// The library's text, including the first line.
     pub code: Vec<u8>,
-    /// Its functions by name.
+    /// The library's functions, by name.
     pub functions: BTreeMap<Vec<u8>, Declaration>,
-    /// Its confined functions, which may run concurrently with others.
+    /// The library's confined functions, which may run concurrently with other programs.
     pub confined: BTreeMap<Vec<u8>, Confinement>,
 }
 
 /// Returns the name of a library, and its text without the first line.
 ///
 /// # Errors
-/// Redis's message for an invalid first line.
+/// Returns Redis's message for an invalid first line.
 pub fn head(code: &[u8]) -> Result<(Vec<u8>, &[u8]), CommandError> {
     if !code.starts_with(b"#!") {
         return Err("ERR Missing library metadata".into());
@@ -71,18 +71,18 @@ pub fn head(code: &[u8]) -> Result<(Vec<u8>, &[u8]), CommandError> {
     Ok((name, shebang.body))
 }
 
-/// How restored libraries are combined with existing ones.
+/// How FUNCTION RESTORE combines restored libraries with existing ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// Existing libraries are removed.
+    /// Existing libraries are removed first.
     Flush,
-    /// No restored library may exist already.
+    /// The restore fails if a restored library exists already.
     Append,
-    /// Restored libraries replace those of the same name.
+    /// Restored libraries replace existing ones of the same name.
     Replace,
 }
 
-/// A set of libraries whose functions all have different names (ignoring case).
+/// A set of libraries. No two of their functions have the same name, ignoring case.
 #[derive(Clone, Debug, Default)]
 pub struct Libraries {
     by_name: BTreeMap<Vec<u8>, Arc<Library>>,
@@ -96,7 +96,7 @@ impl Libraries {
         self.by_name.get(name)
     }
 
-    /// All libraries, by name.
+    /// Returns all libraries, by name.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Library>> {
         self.by_name.values()
     }
@@ -109,20 +109,20 @@ impl Libraries {
         Some((library, declaration))
     }
 
-    /// Total length of the texts, in bytes.
+    /// Returns the total length of the libraries' texts, in bytes.
     pub fn code_bytes(&self) -> usize {
         self.by_name.values().map(|library| library.code.len()).sum()
     }
 
-    /// The number of functions.
+    /// Returns the number of functions.
     pub fn functions_count(&self) -> usize {
         self.by_function.len()
     }
 
-    /// Adds a library, replacing one of the same name if `replaces`.
+    /// Adds a library. If `replaces`, a library of the same name is replaced.
     ///
     /// # Errors
-    /// If the library or one of its functions exists already; nothing is changed then.
+    /// Returns an error if the library or one of its functions exists already; nothing is changed then.
     pub fn add(&mut self, library: Library, replaces: bool) -> Result<(), CommandError> {
         let present = self.by_name.get(&library.name);
         if present.is_some() && !replaces {
@@ -153,14 +153,14 @@ impl Libraries {
     }
 }
 
-/// The libraries of the process.
+/// The libraries of the server, shared by all workers.
 #[derive(Default)]
 pub struct LibraryRegistry {
     libraries: RwLock<Arc<Libraries>>,
 }
 
 impl LibraryRegistry {
-    /// The current libraries.
+    /// Returns the current libraries.
     pub fn snapshot(&self) -> Arc<Libraries> {
         Arc::clone(&self.libraries.read())
     }
@@ -169,7 +169,7 @@ impl LibraryRegistry {
     /// depend on the number of libraries, unless another thread holds a snapshot.
     ///
     /// # Errors
-    /// Those of `change`.
+    /// Returns the error of `change`.
     pub fn change_one(
         &self,
         change: impl FnOnce(&mut Libraries) -> Result<(), CommandError>,
@@ -177,10 +177,10 @@ impl LibraryRegistry {
         change(Arc::make_mut(&mut self.libraries.write()))
     }
 
-    /// Applies changes atomically. O(libraries).
+    /// Applies changes atomically. Takes O(libraries) steps.
     ///
     /// # Errors
-    /// Those of `change`; nothing is changed then.
+    /// Returns the error of `change`; nothing is changed then.
     pub fn change(
         &self,
         change: impl FnOnce(&mut Libraries) -> Result<(), CommandError>,

@@ -1,19 +1,19 @@
-//! Texts that script libraries build from values: limited by [`Shared::memory_bytes_max`], and built in pieces between
-//! which the script can be ended.
+//! Texts that script libraries build from values. They are limited by [`Shared::memory_bytes_max`] and built in pieces,
+//! between which the script can be ended.
 
 use mlua::{Lua, LuaString};
 
 use super::interpreter::{ELEMENT_WORK, Shared};
 use super::raised;
 
-/// Bytes processed at a time.
+/// The number of bytes that are processed between two checks whether to continue.
 pub(super) const PIECE_BYTES: usize = 64 * 1024;
 
-/// A text under construction.
+/// A text that is being built.
 pub(super) struct Output<'o> {
     lua: &'o Lua,
     shared: &'o Shared,
-    /// The text. An element adds at most a few bytes to it without [`Output::extend`].
+    /// The text so far. Code that bypasses [`Output::extend`] may add only a few bytes per element.
     pub(super) bytes: Vec<u8>,
 }
 
@@ -26,7 +26,7 @@ impl<'o> Output<'o> {
     /// Counts an element of a table, or an operation of similar cost.
     ///
     /// # Errors
-    /// If the text is too long or the script must end.
+    /// Returns an error if the text is too long or the script must end.
     pub(super) fn count_element(&self) -> mlua::Result<()> {
         self.count(0, ELEMENT_WORK)
     }
@@ -34,15 +34,15 @@ impl<'o> Output<'o> {
     /// Appends bytes.
     ///
     /// # Errors
-    /// As [`Output::count_element`].
+    /// As for [`Output::count_element`].
     pub(super) fn extend(&mut self, bytes: &[u8]) -> mlua::Result<()> {
         self.extend_by(bytes, |out, piece| out.extend_from_slice(piece))
     }
 
-    /// Passes bytes to `append` piece by piece, which appends them.
+    /// Calls `append` with each piece of `bytes`, to append it.
     ///
     /// # Errors
-    /// As [`Output::count_element`].
+    /// As for [`Output::count_element`].
     pub(super) fn extend_by(
         &mut self,
         bytes: &[u8],
@@ -65,7 +65,7 @@ impl<'o> Output<'o> {
     /// Converts the text to a Lua string.
     ///
     /// # Errors
-    /// If there is not enough memory.
+    /// Returns an error if there is not enough memory.
     pub(super) fn into_string(self) -> mlua::Result<LuaString> {
         self.count(0, 0)?;
         self.lua.create_string(self.bytes)

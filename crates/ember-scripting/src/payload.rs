@@ -1,20 +1,20 @@
-//! The payload of FUNCTION DUMP, which Redis reads, too: the functions of an RDB file.
+//! The payload of FUNCTION DUMP, which Redis can also read: libraries encoded as in an RDB file.
 //!
 //! ```text
 //! for each library: 245 | length | text          then: version (2 bytes) | CRC-64 of all before (8 bytes)
 //! ```
-//! Lengths and texts are those of RDB files; a text may be compressed with LZF.
+//! Lengths and texts are encoded as in RDB files; a text may be compressed with LZF.
 
 use emberkv_core::error::CommandError;
 use emberkv_core::rdb::PayloadChecks;
 
-/// The opcode of a library's text.
+/// The RDB opcode before a library's text.
 const OPCODE: u8 = 245;
 
-/// The version that is written: that of Redis 7.0, which newer versions also read.
+/// The RDB version of written payloads: that of Redis 7.0, which newer versions also read.
 const VERSION: u16 = 10;
 
-/// The maximum length of a library's text. A compressed text could claim any length.
+/// The maximum length of a library's text in bytes, because a compressed text could claim any length.
 const TEXT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 const BAD_PAYLOAD: &str = "ERR DUMP payload version or checksum are wrong";
@@ -23,7 +23,7 @@ const CORRUPT: &str = "ERR failed loading functions payload";
 /// The polynomial of Redis's CRC-64 ("Jones"), bit-reversed.
 const CRC_POLYNOMIAL: u64 = 0x95AC_9329_AC4B_C9B5;
 
-/// The remainder for each byte.
+/// The CRC-64 remainder of each byte value.
 const CRC_TABLE: [u64; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -44,7 +44,7 @@ fn crc64(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |crc, &byte| CRC_TABLE[usize::from(crc as u8 ^ byte)] ^ crc >> 8)
 }
 
-/// Encodes these texts as a payload.
+/// Encodes the library texts as a payload.
 pub fn write<'t>(texts: impl Iterator<Item = &'t [u8]>) -> Vec<u8> {
     let mut out = Vec::new();
     for text in texts {
@@ -69,7 +69,7 @@ fn write_len(out: &mut Vec<u8>, len: usize) {
     }
 }
 
-/// Whether all replicas, including Redis 7.0 and Valkey 9, read a payload of this version.
+/// Whether all replicas, including Redis 7.0 and Valkey 9, can read a payload of this version.
 pub fn is_for_stream(payload: &[u8]) -> bool {
     payload
         .len()
@@ -77,10 +77,10 @@ pub fn is_for_stream(payload: &[u8]) -> bool {
         .is_some_and(|at| u16::from_le_bytes([payload[at], payload[at + 1]]) <= VERSION)
 }
 
-/// Decodes the texts in a payload of a version that `checks` allow.
+/// Decodes the library texts in a payload whose version `checks` allows.
 ///
 /// # Errors
-/// If it is not a payload, or is damaged.
+/// Returns an error if `payload` is not such a payload or is damaged.
 pub fn read(payload: &[u8], checks: PayloadChecks) -> Result<Vec<Vec<u8>>, CommandError> {
     let Some(at) = payload.len().checked_sub(10) else { return Err(BAD_PAYLOAD.into()) };
     let (body, footer) = payload.split_at(at);
@@ -101,7 +101,7 @@ pub fn read(payload: &[u8], checks: PayloadChecks) -> Result<Vec<Vec<u8>>, Comma
     Ok(texts)
 }
 
-/// A length, or the marker in its place.
+/// A length, or a marker in place of a length.
 enum Len {
     Bytes(usize),
     Compressed,
@@ -151,7 +151,7 @@ impl<'r> Reader<'r> {
     }
 }
 
-/// Decompresses LZF data, if the result has exactly `len` bytes.
+/// Decompresses LZF data; returns `None` unless the result has exactly `len` bytes.
 fn decompress(input: &[u8], len: usize) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let mut bytes = input.iter().copied();

@@ -1,7 +1,7 @@
-//! Errors raised by the interpreter's functions written in Rust, until scripts see them as Lua values.
+//! Errors raised by the interpreter's Rust functions, and their conversion to Lua values.
 //!
-//! The binding raises its own error objects. They never reach a script: `pcall`, `xpcall`, `coroutine.resume` and the
-//! handler of uncaught errors replace them ([`into_value`]) by the string or table that a C function would raise.
+//! The binding raises its own error objects. Scripts never receive them: `pcall`, `xpcall`, `coroutine.resume` and the
+//! handler of uncaught errors convert them ([`into_value`]) to the string or table that a C function would raise.
 
 use std::fmt;
 
@@ -10,17 +10,17 @@ use mlua::{Error, Lua, LuaString, Value};
 /// The field of an error table that contains its text.
 pub(super) const ERROR_FIELD: &str = "err";
 
-/// The field of an error table that says that the call has already been counted as failed.
+/// The field of an error table that marks an error of a call, which has already been counted as failed.
 pub(super) const UNCOUNTED_FIELD: &str = "ignore_error_stats_update";
 
 /// A raised error.
 #[derive(Debug)]
 pub(super) enum Raised {
-    /// A string, prefixed with its position in the script.
+    /// A string, prefixed with the position in the script where it was raised.
     Text(Vec<u8>),
-    /// A table with this text in its field `err`: the error of a call or of a function in the table `redis`.
+    /// A table whose field `err` contains this text: the error of a call or of a function in the table `redis`.
     Reply(Vec<u8>),
-    /// Ends a script that must end; cannot be caught.
+    /// The error that ends a script; scripts cannot catch it.
     Killed,
 }
 
@@ -35,32 +35,32 @@ impl fmt::Display for Raised {
 
 impl std::error::Error for Raised {}
 
-/// The error for the caller of a killed script.
+/// The error text that the caller of a killed script receives.
 pub const KILLED: &str = "ERR Script killed by user with SCRIPT KILL...";
 
-/// Raises a string prefixed with the position of the function's caller.
+/// Creates an error whose value is a string prefixed with the position of the function's caller.
 pub(super) fn text(lua: &Lua, text: impl AsRef<[u8]>) -> Error {
     let mut message = position(lua);
     message.extend_from_slice(text.as_ref());
     Error::external(Raised::Text(message))
 }
 
-/// Raises a string unchanged.
+/// Creates an error whose value is a string without a position.
 pub(super) fn plain(text: &str) -> Error {
     Error::external(Raised::Text(text.as_bytes().to_vec()))
 }
 
-/// Raises a table whose field `err` is this text.
+/// Creates an error whose value is a table with the field `err`.
 pub(super) fn reply(text: impl Into<Vec<u8>>) -> Error {
     Error::external(Raised::Reply(text.into()))
 }
 
-/// Ends the script.
+/// Creates the error that ends the script.
 pub(super) fn killed() -> Error {
     Error::external(Raised::Killed)
 }
 
-/// Raises an error about argument `number` of the running function, counted from one.
+/// Creates an error about argument `number` of the running function, counted from one.
 pub(super) fn bad_argument(lua: &Lua, number: usize, problem: &str) -> Error {
     let name =
         lua.inspect_stack(0, |running| running.names().name.map(std::borrow::Cow::into_owned)).flatten();
@@ -68,7 +68,8 @@ pub(super) fn bad_argument(lua: &Lua, number: usize, problem: &str) -> Error {
     text(lua, format!("bad argument #{number} to '{name}' ({problem})"))
 }
 
-/// The position where the running function was called: `user_script:1: `, or nothing if not in Lua.
+/// Returns the position of the running function's call: `user_script:1: `, or an empty text if the caller is not Lua
+/// code.
 fn position(lua: &Lua) -> Vec<u8> {
     let place = lua.inspect_stack(1, |caller| {
         let line = caller.current_line().filter(|&line| line > 0)?;
@@ -77,7 +78,7 @@ fn position(lua: &Lua) -> Vec<u8> {
     place.flatten().unwrap_or_default()
 }
 
-/// Returns the value that a script sees instead of an error object of the binding; returns other values unchanged.
+/// Converts an error object of the binding to the value that a script sees; returns other values unchanged.
 pub(super) fn into_value(lua: &Lua, value: Value) -> mlua::Result<Value> {
     let Value::Error(error) = value else { return Ok(value) };
     match root(&error) {
@@ -92,7 +93,7 @@ pub(super) fn into_value(lua: &Lua, value: Value) -> mlua::Result<Value> {
     }
 }
 
-/// Returns the innermost error.
+/// Returns the innermost cause of an error.
 pub(super) fn root(error: &Error) -> &Error {
     match error {
         Error::CallbackError { cause, .. } | Error::WithContext { cause, .. } => root(cause),

@@ -1,4 +1,4 @@
-//! `math.random` for scripts: the same numbers for the same seed on every machine.
+//! `math.random` for scripts, which returns the same numbers for the same seed on every machine.
 //!
 //! The generator is the linear congruential one of C's `lrand48`; the algorithm of `math.random` is Lua's.
 
@@ -9,16 +9,16 @@ use mlua::{Function, Lua, MultiValue, Value};
 use super::arguments::Arguments;
 use super::interpreter::Shared;
 
-/// The factor, the increment and the low bits of a seed, as in the definition of `drand48`.
+/// The multiplier, the increment and the low bits of a seed, as in the definition of `drand48`.
 const FACTOR: u64 = 0x5_DEEC_E66D;
 const INCREMENT: u64 = 0xB;
 const SEED_LOW: u64 = 0x330E;
 const STATE_MASK: u64 = (1 << 48) - 1;
 
-/// The largest number drawn.
+/// The largest number that [`draw`] returns.
 const DRAWN_MAX: i64 = i32::MAX as i64;
 
-/// The state after `srand48(seed)`.
+/// Returns the state after `srand48(seed)`.
 pub(super) fn state_of_seed(seed: i32) -> u64 {
     (u64::from(seed as u32) << 16) | SEED_LOW
 }
@@ -30,7 +30,7 @@ fn draw(shared: &Shared) -> i64 {
     (next >> 17) as i64
 }
 
-/// Creates `math.random([m [, n]])`.
+/// Creates the function `math.random([m [, n]])`.
 pub(super) fn random(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Function> {
     let shared = Rc::clone(shared);
     lua.create_function(move |lua, arguments: MultiValue| {
@@ -54,7 +54,7 @@ pub(super) fn random(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Function> {
     })
 }
 
-/// Creates `math.randomseed(seed)`.
+/// Creates the function `math.randomseed(seed)`.
 pub(super) fn randomseed(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Function> {
     let shared = Rc::clone(shared);
     lua.create_function(move |lua, arguments: MultiValue| {

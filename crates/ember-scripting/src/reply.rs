@@ -1,4 +1,4 @@
-//! Converts Lua values to replies, as documented by Redis; `stack.rs` converts replies to values.
+//! Converts Lua values to replies, as documented by Redis. `stack.rs` contains the opposite conversion.
 //!
 //! | value | reply |
 //! |---|---|
@@ -17,30 +17,30 @@ use super::interpreter::{ELEMENT_WORK, Shared};
 use super::raised::{self, ERROR_FIELD, KILLED, UNCOUNTED_FIELD};
 use super::walk::Pairs;
 
-/// The maximum nesting depth of tables that a script may return: the interpreter can hold about 8000 references.
+/// The maximum nesting depth of a returned table: the interpreter can hold about 8000 references.
 const VALUE_DEPTH_MAX: usize = 7000;
 
 const TOO_DEEP: &str = "ERR reached lua stack limit";
 const TOO_LARGE: &str = "ERR the reply of the script is too large";
 
-/// How a script failed.
+/// The error with which a script ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The error text, with its code.
     pub text: Vec<u8>,
-    /// The chunk and the line that raised the error.
+    /// The chunk and the line where the error was raised.
     pub place: Option<(Vec<u8>, i64)>,
-    /// Whether it is the error of a call, which was counted there.
+    /// Whether the error is that of a call, which was already counted as failed.
     pub is_counted: bool,
 }
 
 impl Failure {
-    /// Creates a failure without a place.
+    /// Creates a failure without a position.
     pub(super) fn of_text(text: impl Into<Vec<u8>>) -> Failure {
         Failure { text: text.into(), place: None, is_counted: false }
     }
 
-    /// Converts the result of the handler of uncaught errors.
+    /// Converts the result of the handler of uncaught errors to a failure.
     pub(super) fn of(problem: &Value) -> Failure {
         match problem {
             Value::Table(table) => {
@@ -60,14 +60,14 @@ impl Failure {
         }
     }
 
-    /// Returns the error that a script returns, if the value is one.
+    /// Returns a failure if the value that a script returned is an error.
     pub(super) fn returned(value: &Value) -> Option<Failure> {
         let Value::Table(table) = value else { return None };
         let Ok(Value::String(text)) = table.raw_get(ERROR_FIELD) else { return None };
         Some(Failure { text: text.as_bytes().to_vec(), place: None, is_counted: is_counted(table) })
     }
 
-    /// Converts an error of the binding.
+    /// Converts an error of the binding to a failure.
     pub(super) fn of_error(error: &mlua::Error) -> Failure {
         match raised::root(error) {
             mlua::Error::MemoryError(_) => Failure::of_text("ERR not enough memory"),
@@ -80,8 +80,8 @@ fn is_counted(error: &Table) -> bool {
     error.raw_get(UNCOUNTED_FIELD).is_ok_and(|is_counted: Option<bool>| is_counted == Some(true))
 }
 
-/// Formats an error text of a script: the code, then the text without line ends. A text without a leading `-` gets the
-/// code `ERR`.
+/// Formats an error text of a script: the code, then the text without line breaks. A text without a leading `-` is
+/// given the code `ERR`.
 pub(super) fn error_text(text: &[u8]) -> Vec<u8> {
     let Some(coded) = text.strip_prefix(b"-") else { return [b"ERR ", trimmed(text)].concat() };
     match coded.iter().position(|&byte| byte == b' ') {
@@ -97,18 +97,18 @@ fn trimmed(text: &[u8]) -> &[u8] {
     &text[start..end]
 }
 
-/// The unwritten rest of a table.
+/// The part of a table that is not written yet.
 enum Rest {
     List { table: Table, next: usize, count: usize },
     Pairs { pairs: Pairs, is_map: bool, value: Option<Value> },
 }
 
-/// Appends the reply for `value`. Its length is limited by [`Shared::memory_bytes_max`], and the script's runner is
-/// asked meanwhile whether to continue.
+/// Appends the reply for `value`. The length of the reply is limited by [`Shared::memory_bytes_max`], and the runner is
+/// asked at intervals whether to continue.
 ///
 /// # Errors
-/// The text of an error if the value is too deep or too large, or the script must end; a part of the reply is written
-/// then.
+/// Returns an error text if the value is nested too deeply or too large, or if the script must end. Part of the reply
+/// is then written already.
 pub(super) fn write_value(shared: &Shared, value: &Value, reply: &mut Reply) -> Result<(), &'static str> {
     let mut open: Vec<Rest> = Vec::new();
     let mut writer = Writer { shared, start: reply.len_bytes(), reply };
@@ -147,12 +147,12 @@ pub(super) fn write_value(shared: &Shared, value: &Value, reply: &mut Reply) -> 
 struct Writer<'w> {
     shared: &'w Shared,
     reply: &'w mut Reply,
-    /// The offset of the value in the reply.
+    /// The offset in the reply at which the value starts.
     start: usize,
 }
 
 impl Writer<'_> {
-    /// Writes a value, or the head of a table; returns the rest of the table.
+    /// Writes a value, or the header of a table; returns the part of the table that is not written yet.
     fn begin(&mut self, value: &Value) -> Result<Option<Rest>, &'static str> {
         match value {
             Value::String(string) => {
@@ -174,7 +174,7 @@ impl Writer<'_> {
         Ok(None)
     }
 
-    /// Counts an element and its bytes.
+    /// Counts an element and its bytes as work.
     fn count(&self, bytes: usize) -> Result<(), &'static str> {
         if self.reply.len_bytes() - self.start + bytes > self.shared.memory_bytes_max {
             return Err(TOO_LARGE);
@@ -200,7 +200,7 @@ impl Writer<'_> {
         } else if let Value::Table(set) = field("set") {
             return self.begin_pairs(&set, false).map(Some);
         } else if let Value::String(digits) = field("big_number") {
-            // In both protocols, as in Redis: a number contains no line ends.
+            // Line breaks are replaced in both protocols, as in Redis: a number contains none.
             self.reply.big_number(&digits.to_string_lossy().replace(['\r', '\n'], " "));
         } else if !self.verbatim(&field("verbatim_string")) {
             let mut count = 0;
@@ -237,7 +237,8 @@ impl Writer<'_> {
         else {
             return false;
         };
-        // The format has three letters; as in Redis, further letters are cut, and missing ones are blanks.
+        // The format consists of three letters: as in Redis, further letters are cut off and missing ones become
+        // blanks.
         let mut letters = [b' '; 3];
         for (letter, given) in letters.iter_mut().zip(format.as_bytes().iter()) {
             *letter = *given;
@@ -247,7 +248,8 @@ impl Writer<'_> {
     }
 }
 
-/// Truncates a number to an integer; numbers outside 64 bits become the smallest integer, as processors convert them.
+/// Truncates a number to an integer. Numbers outside the 64-bit range become the smallest integer, as on x86
+/// processors.
 fn cut(number: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     if (-LIMIT..LIMIT).contains(&number) { number as i64 } else { i64::MIN }

@@ -1,8 +1,9 @@
-//! The running scripts, including those that have run for so long that other clients receive BUSY and may end them.
+//! The running scripts. After `busy-reply-threshold` a script counts as busy: other clients receive BUSY and may end
+//! it.
 //!
-//! Each worker has a place where the program that it runs records when it began: two stores per run. Threads that wait
-//! read it and compare it with their own clock. So detecting a busy program does not depend on the program, which
-//! cannot report anything while it is inside a long call.
+//! Each worker has a record in which it stores the start time of its running program, at a cost of two stores per run.
+//! Waiting threads read the record and compare it with their own clock. So detecting a busy program does not depend on
+//! the program, which cannot report anything during a long call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,8 +13,8 @@ use crossbeam_utils::CachePadded;
 use emberkv_core::error::CommandError;
 use parking_lot::Mutex;
 
-/// Flags of a place; above them are the microseconds from [`RunningScripts::epoch`] to the start of the program, plus
-/// one, so that the place of a worker without a program is 0.
+/// Flags in the state of a worker. The bits above them contain the microseconds from [`RunningScripts::epoch`] to the
+/// start of the program, plus one, so that the state of a worker without a program is 0.
 const IS_FUNCTION: u64 = 1;
 const HAS_WRITTEN: u64 = 2;
 const IS_KILLED: u64 = 4;
@@ -25,7 +26,7 @@ const NOTHING_RUNS: &str = "NOTBUSY No scripts in execution right now.";
 pub struct RunningCall {
     /// The name of the function, or the digest of the script.
     pub name: Vec<u8>,
-    /// The words of the call.
+    /// The arguments of the call, including the command name.
     pub words: Vec<Vec<u8>>,
 }
 
@@ -33,28 +34,29 @@ pub struct RunningCall {
 #[derive(Default)]
 struct Place {
     state: AtomicU64,
-    /// Set by a program when it is asked whether it continues after it has been running for long.
+    /// The call of the program. A program stores it when it is asked whether to continue after it has been running for
+    /// long.
     call: Mutex<Option<Arc<RunningCall>>>,
 }
 
 /// A program that has been running for longer than `busy-reply-threshold`.
 pub struct Busy {
-    /// Whether it is a function of a library.
+    /// Whether the program is a function of a library.
     pub is_function: bool,
-    /// How long it has been running.
+    /// How long the program has been running.
     pub duration: Duration,
-    /// Its call, if it has recorded it.
+    /// The program's call, if it is recorded already.
     pub call: Option<Arc<RunningCall>>,
 }
 
-/// The programs of all workers.
+/// The running programs of all workers.
 pub struct RunningScripts {
     epoch: Instant,
     places: Box<[CachePadded<Place>]>,
 }
 
 impl RunningScripts {
-    /// Creates a state without programs, for this many workers.
+    /// Creates a state without running programs for this many workers.
     pub fn new(workers: usize) -> RunningScripts {
         let places = (0..workers).map(|_| CachePadded::new(Place::default())).collect();
         RunningScripts { epoch: Instant::now(), places }
@@ -70,7 +72,7 @@ impl RunningScripts {
             .store((micros + 1) << FLAG_BITS | u64::from(is_function), Ordering::Relaxed);
     }
 
-    /// Records that the program of `worker` has ended; `has_described` says whether it has recorded its call.
+    /// Records that the program of `worker` has ended; `has_described`: whether it has recorded its call.
     #[inline]
     pub fn end(&self, worker: usize, has_described: bool) {
         self.places[worker].state.store(0, Ordering::Relaxed);
@@ -84,9 +86,9 @@ impl RunningScripts {
         *self.places[worker].call.lock() = Some(Arc::new(call));
     }
 
-    /// Records that the program of `worker` is about to write; returns false if it must end instead.
+    /// Records that the program of `worker` is about to write; returns false if the program must end instead.
     pub fn begin_writing(&self, worker: usize) -> bool {
-        // Of a write and a concurrent kill, exactly one comes first.
+        // If a write and a kill are concurrent, this operation decides which one comes first.
         self.places[worker].state.fetch_or(HAS_WRITTEN, Ordering::Relaxed) & IS_KILLED == 0
     }
 
@@ -95,8 +97,8 @@ impl RunningScripts {
         self.places[worker].state.load(Ordering::Relaxed) & IS_KILLED != 0
     }
 
-    /// The places of programs that have been running for at least `threshold_ms`, with their states and durations; none
-    /// if that is 0.
+    /// Returns the records of programs that have been running for at least `threshold_ms`, with their states and
+    /// durations; none if `threshold_ms` is 0.
     fn busy(&self, threshold_ms: u64) -> impl Iterator<Item = (&Place, u64, Duration)> {
         let now = if threshold_ms == 0 { Duration::ZERO } else { self.epoch.elapsed() };
         let threshold = Duration::from_millis(threshold_ms);
@@ -113,18 +115,18 @@ impl RunningScripts {
         self.busy(threshold_ms).next().is_some()
     }
 
-    /// Returns the program that has been running longest.
+    /// Returns the program that has been running longest, if any has been running for at least `threshold_ms`.
     pub fn oldest(&self, threshold_ms: u64) -> Option<Busy> {
         let (place, state, duration) = self.busy(threshold_ms).max_by_key(|&(.., duration)| duration)?;
         Some(Busy { is_function: state & IS_FUNCTION != 0, duration, call: place.call.lock().clone() })
     }
 
-    /// Returns the error for clients that a script has blocked, even if it has just ended.
+    /// Returns the error for clients that a script has blocked, even if the script has just ended.
     pub fn busy_or_ended_error(&self, threshold_ms: u64) -> CommandError {
         self.busy_error(threshold_ms).unwrap_or_else(|| "BUSY Redis is busy running a script.".into())
     }
 
-    /// Returns the error for a command that cannot run during a script.
+    /// Returns the error for a command that cannot run during a busy script, if there is one.
     pub fn busy_error(&self, threshold_ms: u64) -> Option<CommandError> {
         let kill = if self.oldest(threshold_ms)?.is_function { "FUNCTION KILL" } else { "SCRIPT KILL" };
         let text =
@@ -135,7 +137,8 @@ impl RunningScripts {
     /// Ends all scripts, or all functions, that have been running for at least `threshold_ms` and have not written.
     ///
     /// # Errors
-    /// If there is none, if all have written, or if the running programs are of the other kind.
+    /// Returns an error if no such program is running, if all have written, or if only programs of the other kind are
+    /// running.
     pub fn kill(&self, functions: bool, threshold_ms: u64) -> Result<(), CommandError> {
         let (mut others, mut unkillable, mut killed) = (0, 0, 0);
         for (place, state, _) in self.busy(threshold_ms) {
@@ -143,7 +146,7 @@ impl RunningScripts {
                 others += 1;
                 continue;
             }
-            // The start time is part of the state, so a program that has begun since is not marked.
+            // The state contains the start time, so a program that has started since is not marked.
             let marked = place.state.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| {
                 let is_same = now >> FLAG_BITS == state >> FLAG_BITS;
                 (is_same && now & HAS_WRITTEN == 0).then_some(now | IS_KILLED)
@@ -176,7 +179,7 @@ mod tests {
         String::from_utf8(result.unwrap_err().text().into_owned()).unwrap()
     }
 
-    /// A script on the second worker that began one second ago.
+    /// Returns a state in which a script has been running on the second worker for one second.
     fn begun() -> RunningScripts {
         let mut running = RunningScripts::new(2);
         let now = Instant::now();

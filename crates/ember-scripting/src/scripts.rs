@@ -1,4 +1,4 @@
-//! The texts of scripts by digest, for EVALSHA. All workers share them; each interpreter compiles them itself.
+//! The texts of scripts by digest, for EVALSHA. All workers share the texts; each interpreter compiles them itself.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,39 +12,39 @@ use super::sha1;
 use super::shebang::{self, ScriptFlags};
 use crate::commands::Commands;
 
-/// The maximum number of cached scripts that came only from EVAL. Clients that generate the text of each script would
-/// otherwise fill the memory; scripts from SCRIPT LOAD stay.
+/// The maximum number of cached scripts that were sent only with EVAL, because clients that generate the text of each
+/// script would otherwise fill the memory. Scripts from SCRIPT LOAD are not limited.
 const EVALUATED_MAX: usize = 500;
 
-/// A script.
+/// A script, parsed but not compiled.
 pub struct Script {
-    /// Its digest.
+    /// The SHA-1 digest of the script's text.
     pub sha: [u8; 20],
-    /// Its text.
+    /// The script's text, including the shebang line.
     text: Vec<u8>,
-    /// The offset of the text after a first line with flags.
+    /// The offset of the body: the text after a shebang line.
     body_at: usize,
-    /// Its declared flags.
+    /// The script's declared flags.
     pub flags: ScriptFlags,
-    /// Its confinement, if it may run concurrently with others.
+    /// The script's confinement; `None` if it may not run concurrently with other programs.
     pub confinement: Option<Confinement>,
     is_loaded: AtomicBool,
     used: AtomicU64,
 }
 
 impl Script {
-    /// The whole text as received.
+    /// Returns the whole text, as received.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// The part that is compiled.
+    /// Returns the text without the shebang line, which is compiled.
     pub fn body(&self) -> &[u8] {
         &self.text[self.body_at..]
     }
 }
 
-/// All scripts.
+/// All cached scripts, shared by all workers.
 #[derive(Default)]
 pub struct Scripts {
     by_sha: RwLock<HashMap<[u8; 20], Arc<Script>>>,
@@ -55,14 +55,15 @@ impl Scripts {
     /// Returns the script of this digest.
     pub fn get(&self, sha: &[u8; 20]) -> Option<Arc<Script>> {
         let script = Arc::clone(self.by_sha.read().get(sha)?);
-        // Permanent scripts need no clock, which all workers would write to.
+        // Only scripts that can be evicted need the time of their last use: updating it is a write to memory that all
+        // workers share.
         if !script.is_loaded.load(Ordering::Relaxed) {
             self.touch(&script);
         }
         Some(script)
     }
 
-    /// Returns the script of this digest without counting a use.
+    /// Returns the script of this digest without updating the time of its last use.
     pub fn peek(&self, sha: &[u8; 20]) -> Option<Arc<Script>> {
         self.by_sha.read().get(sha).cloned()
     }
@@ -79,7 +80,7 @@ impl Scripts {
     /// Parses the text of a script, without caching it.
     ///
     /// # Errors
-    /// If its first line is invalid.
+    /// Returns an error if the first line of the text is invalid.
     pub fn parse(commands: &dyn Commands, text: &[u8], sha: [u8; 20]) -> Result<Script, CommandError> {
         let (flags, body) = shebang::script_flags(text)?;
         let confinement = confined_script(commands, body);
@@ -94,7 +95,7 @@ impl Scripts {
         })
     }
 
-    /// Caches a script, permanently if it came from SCRIPT LOAD.
+    /// Caches a script; if `is_loaded` (SCRIPT LOAD), permanently.
     pub fn keep(&self, script: Arc<Script>, is_loaded: bool) {
         let mut by_sha = self.by_sha.write();
         let kept = by_sha.entry(script.sha).or_insert(script);
@@ -115,12 +116,12 @@ impl Scripts {
         self.by_sha.write().clear();
     }
 
-    /// The number of scripts.
+    /// Returns the number of cached scripts.
     pub fn count(&self) -> usize {
         self.by_sha.read().len()
     }
 
-    /// Total length of the texts, in bytes.
+    /// Returns the total length of the cached texts, in bytes.
     pub fn text_bytes(&self) -> usize {
         self.by_sha.read().values().map(|script| script.text.len()).sum()
     }

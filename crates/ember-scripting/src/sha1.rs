@@ -10,7 +10,7 @@ pub fn digest(text: &[u8]) -> [u8; 20] {
     digest
 }
 
-/// Returns the digest of a text that arrives in pieces, or the first error among them.
+/// Returns the digest of a text that `pieces` yields, or the first error that it yields.
 pub(super) fn digest_of_pieces<'p, E>(
     pieces: impl Iterator<Item = Result<&'p [u8], E>>,
 ) -> Result<[u8; 20], E> {
@@ -28,7 +28,7 @@ pub fn hex(digest: &[u8; 20]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Parses a digest of 40 hexadecimal digits of either case.
+/// Parses a digest of 40 hexadecimal digits in either case.
 pub fn parse(text: &[u8]) -> Option<[u8; 20]> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let (pairs, rest) = text.as_chunks::<2>();

@@ -1,14 +1,14 @@
-//! The first line of a script or library: `#!lua name=value …`, with the engine and its declarations.
+//! The first line of a script or library: `#!lua name=value …`, which declares the engine and options.
 
 use emberkv_core::error::CommandError;
 
-/// A first line, split into its words.
+/// A shebang line, split into its words, and the text after it.
 pub struct Shebang<'t> {
     /// The engine, without `#!`.
     pub engine: Vec<u8>,
-    /// The words after it.
+    /// The words after the engine.
     pub options: Vec<Vec<u8>>,
-    /// The text after the line, beginning with its line end, so that line numbers stay the same.
+    /// The text after the first line. It begins with the line break, so that line numbers are unchanged.
     pub body: &'t [u8],
 }
 
@@ -24,8 +24,8 @@ impl<'t> Shebang<'t> {
     }
 }
 
-/// Splits a line into words like redis-cli splits its input: a word may be quoted entirely or from its middle on.
-/// `None` if a quote is not terminated, or is followed directly by another character.
+/// Splits a line into words like redis-cli splits its input: a quoted part may begin anywhere in a word. Returns `None`
+/// if a quote is not terminated, or if another character follows it directly.
 fn words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     let (mut words, mut at) = (Vec::new(), 0);
     loop {
@@ -52,8 +52,8 @@ fn words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     }
 }
 
-/// Appends the quoted text at the beginning of `text`, after the opening `quote`; returns the length up to and
-/// including the closing one.
+/// Appends the quoted text at the beginning of `text`, after the opening `quote`. Returns the length up to and
+/// including the closing quote.
 fn quoted(text: &[u8], quote: u8, word: &mut Vec<u8>) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -96,17 +96,17 @@ bitflags::bitflags! {
     /// The declared flags of a script.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct ScriptFlags: u8 {
-        /// It never writes.
+        /// The script never writes.
         const NO_WRITES = 1;
-        /// It may run when memory is short.
+        /// The script may run above `maxmemory`.
         const ALLOW_OOM = 1 << 1;
-        /// It may run on a replica with stale data.
+        /// The script may run on a replica with stale data.
         const ALLOW_STALE = 1 << 2;
-        /// It does not run on a cluster.
+        /// The script must not run on a cluster.
         const NO_CLUSTER = 1 << 3;
-        /// Its keys may be in different slots.
+        /// The script's keys may be in different slots.
         const ALLOW_CROSS_SLOT_KEYS = 1 << 4;
-        /// It has no declaration: each of its calls is checked separately.
+        /// The script has no shebang line, so each of its calls is checked separately.
         const UNDECLARED = 1 << 5;
     }
 }
@@ -121,7 +121,7 @@ impl ScriptFlags {
         (ScriptFlags::ALLOW_CROSS_SLOT_KEYS, "allow-cross-slot-keys"),
     ];
 
-    /// The flag of this name.
+    /// Returns the flag of this name.
     pub fn named(name: &[u8]) -> Option<ScriptFlags> {
         Self::NAMES.iter().find(|(_, known)| known.as_bytes() == name).map(|&(flag, _)| flag)
     }
@@ -130,7 +130,7 @@ impl ScriptFlags {
 /// Returns the flags and the body of a script's text.
 ///
 /// # Errors
-/// Redis's message for an invalid first line.
+/// Returns Redis's message for an invalid first line.
 pub fn script_flags(text: &[u8]) -> Result<(ScriptFlags, &[u8]), CommandError> {
     if !text.starts_with(b"#!") {
         return Ok((ScriptFlags::UNDECLARED, text));

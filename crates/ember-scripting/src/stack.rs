@@ -1,4 +1,4 @@
-//! The arguments and results of script calls, on Lua's own stack: `redis.call` and similar functions, replies as
+//! Script calls, implemented directly on Lua's stack: `redis.call` and similar functions, the conversion of replies to
 //! values, and the tables of keys and arguments.
 //!
 //! | reply | value |
@@ -10,15 +10,15 @@
 //! | null in RESP2, in RESP3 | false, nil |
 //! | double, big number, verbatim string, map, set | tables with one field of that name |
 //!
-//! The binding holds a reference to each value that Rust sees, creates every string in protected mode and wraps every
-//! function in guards, which together took a fifth of the time of a script with three calls. So this file is written
-//! like C functions of Lua.
+//! This file bypasses the binding (mlua) and is written like C functions of Lua. The binding holds a reference to each
+//! value that Rust code receives, creates every string in protected mode and wraps every function in guards, which
+//! together took a fifth of the time of a script with three calls.
 //!
 //! # Safety
 //!
-//! Lua ends a failing function by `longjmp`, which runs no destructors. Code here that calls a Lua function that may
-//! fail (all that allocate) therefore owns nothing at that time: owned data are in [`Scratch`], which belongs to the
-//! interpreter. Panics do not unwind through Lua frames; they end the process.
+//! Lua ends a failing function by `longjmp`, which runs no destructors. So code in this file owns no data while it
+//! calls a Lua function that may fail (all functions that allocate): owned data are in [`Scratch`], which belongs to
+//! the interpreter. Panics do not unwind through Lua frames; they end the process.
 
 #![allow(unsafe_code, reason = "functions of Lua are called as C calls them")]
 
@@ -35,30 +35,30 @@ use super::interpreter::{CommandRunner, ELEMENT_WORK, RUNNER, Shared};
 use super::raised::{ERROR_FIELD, KILLED, UNCOUNTED_FIELD};
 use super::reply::error_text;
 
-/// The maximum total length of the arguments of one call; one string may occur many times among them.
+/// The maximum total length in bytes of the arguments of one call, because a script can pass one string many times.
 const CALL_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
-/// The maximum nesting depth of replies, far more than any command has.
+/// The maximum nesting depth of replies, which far exceeds the depth of any command's reply.
 const REPLY_DEPTH_MAX: usize = 100;
 
-/// Stack slots that one level of a reply uses at a time.
+/// The number of stack slots that one nesting level of a reply uses at a time.
 const STACK_VALUES: c_int = 16;
 
-/// The number of words that can be listed without an allocation.
+/// The number of words for which the list of arguments needs no allocation.
 const WORDS_LISTED: usize = 16;
 
 const UNREADABLE: &[u8] = b"ERR a reply that cannot be read";
 
-/// Memory owned by the functions of this file while they run.
+/// Data owned by the functions of this file while they run.
 pub(super) struct Scratch(UnsafeCell<Owned>);
 
 struct Owned {
     words: Vec<Word>,
-    /// The digits of number arguments.
+    /// The digits of numeric arguments.
     digits: Vec<u8>,
     /// The reply to a call.
     answer: Reply,
-    /// The reply in one piece, if it was not contiguous.
+    /// A contiguous copy of the reply, if it consists of several parts.
     flat: Vec<u8>,
     /// The text of an error.
     text: Vec<u8>,
@@ -67,9 +67,9 @@ struct Owned {
 /// An argument of a call.
 #[derive(Clone, Copy)]
 enum Word {
-    /// A string in Lua's memory.
+    /// A string in Lua's memory, with its length in bytes.
     String(*const u8, usize),
-    /// A range of the digits.
+    /// A range in `digits`.
     Number(usize, usize),
 }
 
@@ -85,18 +85,18 @@ impl Default for Scratch {
     }
 }
 
-/// A function that a script can call.
+/// The functions that call the server.
 #[derive(Clone, Copy)]
 pub(super) enum Entry {
     /// `redis.call`, which raises errors.
     Call,
-    /// `redis.pcall`, which returns them.
+    /// `redis.pcall`, which returns errors.
     ProtectedCall,
-    /// `redis.acl_check_cmd`.
+    /// `redis.acl_check_cmd`, which checks whether the user may make a call.
     AccessCheck,
 }
 
-/// Creates one of these functions as a Lua value. `shared` lives as long as the interpreter.
+/// Creates the Lua function of `entry`. `shared` must live as long as the interpreter.
 pub(super) fn function(lua: &Lua, shared: &Rc<Shared>, entry: Entry) -> mlua::Result<Function> {
     lua.set_app_data(Rc::clone(shared));
     let pointer = Rc::as_ptr(shared).cast_mut().cast::<c_void>();
@@ -105,7 +105,7 @@ pub(super) fn function(lua: &Lua, shared: &Rc<Shared>, entry: Entry) -> mlua::Re
         Entry::ProtectedCall => protected_call,
         Entry::AccessCheck => access_check,
     };
-    // SAFETY: the closure owns nothing, and leaves one value on the stack.
+    // SAFETY: the closure owns no data, and leaves one value on the stack.
     unsafe {
         lua.exec_raw((), |state| {
             ffi::lua_pushlightuserdata(state, pointer);
@@ -114,12 +114,12 @@ pub(super) fn function(lua: &Lua, shared: &Rc<Shared>, entry: Entry) -> mlua::Re
     }
 }
 
-/// Creates two lists of these strings.
+/// Creates two lists of strings.
 ///
 /// # Errors
-/// If there is not enough memory.
+/// Returns an error if there is not enough memory.
 pub(super) fn lists(lua: &Lua, lists: [&[&[u8]]; 2]) -> mlua::Result<(Table, Table)> {
-    // SAFETY: the closure owns nothing, and leaves two tables on the stack, which has space for a function's first
+    // SAFETY: the closure owns no data, and leaves two tables on the stack, which has space for a function's first
     // values.
     unsafe {
         lua.exec_raw((), |state| {
@@ -140,26 +140,28 @@ unsafe extern "C-unwind" fn call(state: *mut lua_State) -> c_int {
 }
 
 unsafe extern "C-unwind" fn protected_call(state: *mut lua_State) -> c_int {
-    // SAFETY: as above.
+    // SAFETY: as in the function above.
     unsafe { perform(state, false) }
 }
 
-/// The outcome of a call.
+/// The outcome of a function of this file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outcome {
-    /// There is a reply.
+    /// The reply is in `answer`.
     Answered,
-    /// There is the text of an error.
+    /// The error text is in `text`.
     Failed,
-    /// The boolean result of a check.
+    /// The result of an access check.
     Answer(bool),
 }
 
+/// Runs the call on the stack and returns the number of results on the stack.
+///
 /// # Safety
-/// `state` belongs to a running function created by [`function`].
+/// `state` must belong to a running function that was created by [`function`].
 unsafe fn perform(state: *mut lua_State, raises: bool) -> c_int {
-    // SAFETY: the interpreter owns the shared state while its functions run, and these functions are not reentered:
-    // commands run no Lua. `prepare` owns nothing after it has returned, and neither does the code after it.
+    // SAFETY: the interpreter owns the shared state while its functions run. They are not reentered, because commands
+    // run no Lua code. After `prepare` has returned, no data are owned here.
     unsafe {
         let (shared, owned) = shared_of(state);
         let outcome = guarded(|| prepare(state, shared, &mut *owned, raises));
@@ -171,7 +173,7 @@ unsafe fn perform(state: *mut lua_State, raises: bool) -> c_int {
         let bytes = if flat.is_empty() { answer.slices(0).next().unwrap_or_default() } else { &flat[..] };
         let mut rest = Rest { shared, bytes, at: 0, depth: 0, text: &raw mut (*owned).text };
         if rest.push(state).is_none() {
-            // Functions that catch errors raise this one again if the script must end.
+            // If the script must end, functions that catch errors raise this error again.
             push_error(state, if shared.is_killed.get() { KILLED.as_bytes() } else { UNREADABLE });
             ffi::lua_error(state);
         }
@@ -215,31 +217,33 @@ unsafe extern "C-unwind" fn access_check(state: *mut lua_State) -> c_int {
     }
 }
 
+/// Returns the shared state of the running function.
+///
 /// # Safety
-/// As [`perform`].
+/// As for [`perform`].
 unsafe fn shared_of<'s>(state: *mut lua_State) -> (&'s Shared, *mut Owned) {
-    // SAFETY: `function` has stored this pointer there, and the interpreter keeps its target alive.
+    // SAFETY: `function` has stored this pointer as an upvalue, and the interpreter keeps its target alive.
     unsafe {
         let shared = ffi::lua_touserdata(state, ffi::lua_upvalueindex(1)).cast::<Shared>();
         (&*shared, (*shared).scratch.0.get())
     }
 }
 
-/// Runs code that may panic.
+/// Runs code that may panic; a panic ends the process.
 fn guarded<R>(act: impl FnOnce() -> R) -> R {
-    // The panic has already been reported at this point.
+    // The panic hook has already reported the panic.
     catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|_| std::process::abort())
 }
 
-/// Runs the call whose words are on the stack.
+/// Runs the call whose words are on the stack, and stores the reply or the error text in `owned`.
 ///
 /// # Safety
-/// As [`perform`].
+/// As for [`perform`].
 unsafe fn prepare(state: *mut lua_State, shared: &Shared, owned: &mut Owned, raises: bool) -> Outcome {
     owned.flat = Vec::new();
     owned.answer.clear();
     owned.answer.set_protocol(shared.protocol.get());
-    // SAFETY: guaranteed by the caller; the words stay on the stack meanwhile.
+    // SAFETY: guaranteed by the caller; the words remain on the stack during the call.
     let ran = unsafe {
         read_words(state, owned).and_then(|()| {
             with_words(owned, |words, answer| RUNNER.with(|runner| run(shared, runner, words, answer)))
@@ -265,7 +269,7 @@ unsafe fn prepare(state: *mut lua_State, shared: &Shared, owned: &mut Owned, rai
     }
 }
 
-/// Runs a call; if the runner requests it, it is asked again while the reply is read.
+/// Runs a call. If the runner requests it, the runner is asked whether to continue while the reply is read.
 fn run(
     shared: &Shared,
     runner: &mut (dyn CommandRunner + '_),
@@ -282,15 +286,15 @@ fn run(
 /// Records the words of a call: strings, and numbers in Redis's format.
 ///
 /// # Errors
-/// The text of an error: there is no word, or one has another type.
+/// Returns an error text if there are no words or a word has another type.
 ///
 /// # Safety
-/// As [`perform`].
+/// As for [`perform`].
 unsafe fn read_words(state: *mut lua_State, owned: &mut Owned) -> Result<(), Vec<u8>> {
     owned.words.clear();
     owned.digits.clear();
     let mut bytes = 0;
-    // SAFETY: none of these functions can fail: strings are not converted, and numbers stay numbers.
+    // SAFETY: none of these functions can fail: strings are not converted, and numbers remain numbers.
     unsafe {
         let count = ffi::lua_gettop(state);
         if count == 0 {
@@ -341,9 +345,10 @@ unsafe fn with_words<R>(owned: &mut Owned, act: impl FnOnce(&[&[u8]], &mut Reply
     act(&listed[..words.len()], answer)
 }
 
-/// Appends the digits of a number argument: integers without an exponent, others with as few digits as identify them.
+/// Appends the digits of a numeric argument: integers without an exponent, other numbers with the fewest digits that
+/// identify them.
 fn write_digits(digits: &mut Vec<u8>, number: f64) {
-    /// Beyond this doubles may not be exact integers; Redis uses the same limit.
+    /// The magnitude above which a double may not be an exact integer; Redis uses the same limit.
     const EXACT: f64 = 4_503_599_627_370_496.0;
     if number.fract() == 0.0 && number > -EXACT && number <= EXACT {
         digits.extend_from_slice(itoa::Buffer::new().format(number as i64).as_bytes());
@@ -352,11 +357,12 @@ fn write_digits(digits: &mut Vec<u8>, number: f64) {
     }
 }
 
-/// Pushes the value of the next reply and returns the offset of its end, or nothing if it cannot be read or the script
-/// must end.
+/// Pushes the value of the next reply. Returns the offset of its end, or `None` if the reply cannot be read or the
+/// script must end.
 ///
 /// # Safety
-/// The stack has space for [`STACK_VALUES`]; nothing else accesses the target of `rest.text`. The caller owns nothing.
+/// The stack must have space for [`STACK_VALUES`]. No other code may access the target of `rest.text`. The caller must
+/// own no data that need a destructor.
 unsafe fn push_reply(state: *mut lua_State, rest: Rest<'_>) -> Option<usize> {
     let Rest { shared, bytes, at, depth, text } = rest;
     if !guarded(|| shared.continues_after(ELEMENT_WORK)) {
@@ -367,7 +373,7 @@ unsafe fn push_reply(state: *mut lua_State, rest: Rest<'_>) -> Option<usize> {
     let (line, next) = (&bytes[at + 1..line_end], line_end + 2);
     let count = || parse_i64(line).map(|count| usize::try_from(count).ok());
     let bulk = |len: usize| Some((bytes.get(next..next + len)?, next + len + 2));
-    // SAFETY: each level reserves space for what it pushes, and owns nothing.
+    // SAFETY: each level reserves space for the values that it pushes, and owns no data.
     unsafe {
         match kind {
             b'$' => match count()? {
@@ -436,7 +442,7 @@ unsafe fn push_reply(state: *mut lua_State, rest: Rest<'_>) -> Option<usize> {
     Some(next)
 }
 
-/// The unread rest of a reply.
+/// The part of a reply that is not read yet.
 #[derive(Clone, Copy)]
 struct Rest<'r> {
     shared: &'r Shared,
@@ -447,10 +453,10 @@ struct Rest<'r> {
 }
 
 impl Rest<'_> {
-    /// Pushes the next value; returns nothing if it cannot be read.
+    /// Pushes the next value; returns `None` if it cannot be read or the script must end.
     ///
     /// # Safety
-    /// As [`push_reply`].
+    /// As for [`push_reply`].
     unsafe fn push(&mut self, state: *mut lua_State) -> Option<()> {
         // SAFETY: guaranteed by the caller.
         self.at = unsafe { push_reply(state, *self)? };
@@ -458,8 +464,10 @@ impl Rest<'_> {
     }
 }
 
+/// Pushes the list of the next `count` values.
+///
 /// # Safety
-/// As [`push_reply`].
+/// As for [`push_reply`].
 unsafe fn push_list(state: *mut lua_State, mut rest: Rest<'_>, count: usize) -> Option<usize> {
     // SAFETY: guaranteed by the caller.
     unsafe {
@@ -475,7 +483,7 @@ unsafe fn push_list(state: *mut lua_State, mut rest: Rest<'_>, count: usize) -> 
 /// Pushes `{map = {…}}` or `{set = {…}}`.
 ///
 /// # Safety
-/// As [`push_reply`].
+/// As for [`push_reply`].
 unsafe fn push_pairs(
     state: *mut lua_State,
     mut rest: Rest<'_>,
@@ -493,7 +501,7 @@ unsafe fn push_pairs(
             } else {
                 ffi::lua_pushboolean(state, 1);
             }
-            // A null cannot be a key.
+            // Null cannot be a key of a Lua table.
             if ffi::lua_type(state, -2) == ffi::LUA_TNIL {
                 ffi::lua_settop(state, -3);
             } else {
@@ -505,10 +513,10 @@ unsafe fn push_pairs(
     Some(rest.at)
 }
 
-/// Skips attributes, which are not part of the value, and pushes the value after them.
+/// Skips attributes, which are not part of the value, and pushes the value that follows them.
 ///
 /// # Safety
-/// As [`push_reply`].
+/// As for [`push_reply`].
 unsafe fn push_after_attributes(state: *mut lua_State, mut rest: Rest<'_>, count: usize) -> Option<usize> {
     // SAFETY: guaranteed by the caller.
     unsafe {
@@ -521,10 +529,10 @@ unsafe fn push_after_attributes(state: *mut lua_State, mut rest: Rest<'_>, count
     Some(rest.at)
 }
 
-/// Pushes a table and the name of its only field, whose value follows.
+/// Pushes a table and the name of its only field. The caller then pushes the value of that field.
 ///
 /// # Safety
-/// As [`push_reply`].
+/// As for [`push_reply`].
 unsafe fn begin_wrapped(state: *mut lua_State, name: &str) {
     // SAFETY: guaranteed by the caller.
     unsafe {
@@ -536,7 +544,7 @@ unsafe fn begin_wrapped(state: *mut lua_State, name: &str) {
 /// Pushes `{err = text}`, the result of a failed call.
 ///
 /// # Safety
-/// As [`push_reply`].
+/// As for [`push_reply`].
 unsafe fn push_error(state: *mut lua_State, text: &[u8]) {
     // SAFETY: guaranteed by the caller; a running function has space for twenty values in addition to its arguments.
     unsafe {
@@ -550,8 +558,10 @@ unsafe fn push_error(state: *mut lua_State, text: &[u8]) {
     }
 }
 
+/// Pushes a string.
+///
 /// # Safety
-/// As [`push_reply`].
+/// As for [`push_reply`].
 unsafe fn push_bytes(state: *mut lua_State, bytes: &[u8]) {
     // SAFETY: guaranteed by the caller; Lua copies the bytes.
     unsafe {
@@ -559,7 +569,7 @@ unsafe fn push_bytes(state: *mut lua_State, bytes: &[u8]) {
     }
 }
 
-/// The expected number of elements passed to a new table.
+/// Returns the number of elements to preallocate in a new table.
 fn capacity(count: usize) -> c_int {
     c_int::try_from(count).unwrap_or(c_int::MAX)
 }

@@ -1,11 +1,11 @@
-//! The library `struct`: conversion between values and C structures in strings, like Roberto Ierusalimschy's library of
-//! this name.
+//! The library `struct`: conversion between Lua values and C structures in strings, like Roberto Ierusalimschy's
+//! library of the same name.
 //!
 //! | option | value | | option | value |
 //! |---|---|---|---|---|
 //! | `b` `B` | 1 byte | | `f` `d` | float, double |
 //! | `h` `H` | 2 bytes | | `s` | string up to a zero byte |
-//! | `i` `I`, with an optional size | 4 bytes | | `c`n | n bytes; `c0`: as many as the value before says |
+//! | `i` `I`, with an optional size | 4 bytes | | `c`n | n bytes; `c0`: the previous value is the length |
 //! | `l` `L` `T` | 8 bytes | | `x` | a zero byte without a value |
 //! | `<` `>` | little, big endian | | `!`n | alignment up to n bytes |
 
@@ -18,22 +18,22 @@ use super::interpreter::Shared;
 use super::output::Output;
 use super::raised;
 
-/// The largest size of `i` in bytes.
+/// The maximum size of an `i` or `I` option in bytes.
 const INTEGER_BYTES_MAX: usize = 32;
 
-/// The alignment of `!` without a number.
+/// The maximum alignment in bytes that `!` without a number sets.
 const ALIGNMENT_DEFAULT: usize = 8;
 
-/// The maximum number of values that one call may return; more would not fit the interpreter's stack.
+/// The maximum number of values that one call may return; more would not fit on the interpreter's stack.
 const VALUES_MAX: usize = 7000;
 
-/// The cost of reading an option, as work in bytes.
+/// The cost of reading an option, as an equivalent number of bytes of work.
 const OPTION_WORK: usize = 8;
 
-/// The maximum number of digits in a format: all that fit 32 bits, with some leading zeros.
+/// The maximum number of digits of a number in a format: enough for any 32-bit number, with some leading zeros.
 const DIGITS_MAX: usize = 20;
 
-/// Creates the library.
+/// Creates the library's table.
 pub(super) fn library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
     let library = lua.create_table()?;
     let for_pack = Rc::clone(shared);
@@ -45,7 +45,7 @@ pub(super) fn library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
     Ok(library)
 }
 
-/// A format string during parsing, and the state set by its control options.
+/// A format string that is being parsed, and the state set by its control options.
 struct Format<'f> {
     arguments: &'f Arguments<'f>,
     lua: &'f Lua,
@@ -55,7 +55,7 @@ struct Format<'f> {
     alignment: usize,
 }
 
-/// An option and the size of its value; 0 for strings and invalid options.
+/// An option and the size of its value in bytes; 0 for strings and invalid options.
 struct Field {
     option: u8,
     size: usize,
@@ -92,7 +92,7 @@ impl<'f> Format<'f> {
         Ok(Some(Field { option, size }))
     }
 
-    /// Reads the number at the beginning of the rest, or returns `default`.
+    /// Reads the number at the current position; returns `default` if there is none.
     fn number(&mut self, default: usize) -> mlua::Result<usize> {
         let digits = self.rest.iter().take(DIGITS_MAX).take_while(|byte| byte.is_ascii_digit()).count();
         if digits == 0 {
@@ -105,7 +105,7 @@ impl<'f> Format<'f> {
         number.ok_or_else(|| raised::text(self.lua, "integral size overflow"))
     }
 
-    /// The number of padding bytes that align the field after `len` bytes.
+    /// Returns the number of padding bytes that align the field after `len` bytes.
     fn padding(&self, len: usize, field: &Field) -> usize {
         let size = field.size.min(self.alignment);
         if field.size == 0 || field.option == b'c' || size <= 1 {
@@ -192,7 +192,7 @@ fn pack(lua: &Lua, shared: &Shared, arguments: MultiValue) -> mlua::Result<LuaSt
     out.into_string()
 }
 
-/// Returns a value to pack: this library treats a missing one as nil.
+/// Returns a number to pack; a missing argument is treated as nil.
 fn number(arguments: &Arguments<'_>, number: usize) -> mlua::Result<f64> {
     match arguments.get(number) {
         None => Err(arguments.error(number, "number expected, got nil")),

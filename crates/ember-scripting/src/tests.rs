@@ -1,4 +1,4 @@
-//! An interpreter with a keyspace of one word: tests of the libraries and of the conversion of values.
+//! Tests of the libraries and of the conversion of values, with a stub instead of the server.
 
 mod lua;
 
@@ -10,7 +10,8 @@ use emberkv_core::redis_version::RedisVersion;
 use super::interpreter::{CommandRunner, Interpreter};
 use super::scripts::sha_of;
 
-/// Supports ECHO and a few other commands, and stops scripts after a number of questions.
+/// A runner that supports ECHO and a few other commands, and ends a script after `questions_left` checks whether to
+/// continue.
 struct Echo {
     questions_left: usize,
 }
@@ -51,7 +52,7 @@ impl CommandRunner for Echo {
     }
 }
 
-/// Runs a script and returns its RESP3 reply with `|` for line ends, or the text of its error.
+/// Runs a script and returns its RESP3 reply with `|` for line breaks, or its error text.
 fn run_in(interpreter: &mut Interpreter, script: &str) -> String {
     let sha = sha_of(script.as_bytes());
     let body = match interpreter.script(&sha, script.as_bytes()) {
@@ -73,7 +74,7 @@ fn run(script: &str) -> String {
     run_in(&mut Interpreter::new(32 * 1024 * 1024, RedisVersion::ANSWERED).unwrap(), script)
 }
 
-/// Runs an expression and returns the bytes of its value as hexadecimal digits.
+/// Evaluates an expression and returns the bytes of the resulting string as hexadecimal digits.
 fn bytes_of(expression: &str) -> String {
     let script =
         format!("return (({expression}):gsub('.', function(c) return ('%02x'):format(c:byte()) end))");
@@ -163,7 +164,7 @@ fn json_is_written_and_read_as_lua_cjson_does() {
         ("return tostring(cjson.decode('[0x10]')[1])", "$2|16"),
     ] {
         let answer = run(script);
-        // The lengths of long strings are not tested here.
+        // The length headers of long strings are not compared here.
         let without_length = |text: &str| {
             text.trim_start_matches(['$', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']).to_owned()
         };
@@ -196,7 +197,7 @@ fn messages_and_structures_have_the_bytes_of_their_formats() {
         ("return select('#', unpack({}, -2147483648, -2147483647))", ":2"),
         ("return select('#', unpack({}, -2, 5))", ":8"),
         ("local t = {} t[2147483647] = 7 return {select(2, unpack(t, 2147483646, 2147483647))}", "*1|:7"),
-        // Bounds are 32-bit numbers.
+        // Bounds are truncated to 32 bits.
         ("return {unpack({1, 2, 3}, 4294967297, 9007199254740994)}", "*2|:1|:2"),
         ("return {unpack({}, -2147483648, 2147483647)}", "-ERR user_script:1: too many results to unpack"),
         ("return {unpack({}, -2, 2147483647)}", "-ERR user_script:1: too many results to unpack"),

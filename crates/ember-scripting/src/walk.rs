@@ -1,5 +1,5 @@
-//! Iterates over the pairs of a table with one reference in total instead of one for each pair: an interpreter has
-//! space for only some thousand references.
+//! Iterates over the pairs of a table with one reference in total instead of one for each pair, because an interpreter
+//! has space for only some thousand references.
 
 use mlua::{Function, Table, Value};
 
@@ -11,12 +11,12 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    /// Begins an iteration; `next` is Lua's function of that name.
+    /// Begins an iteration over `table`; `next` must be Lua's function of that name.
     pub(super) fn of(next: &Function, table: &Table) -> Pairs {
         Pairs { next: next.clone(), table: table.clone(), key: Value::Nil }
     }
 
-    /// Returns the next key and its value.
+    /// Returns the next key and its value; `None` at the end.
     pub(super) fn advance(&mut self) -> mlua::Result<Option<(Value, Value)>> {
         let (key, value): (Value, Value) = self.next.call((&self.table, &self.key))?;
         self.key = key.clone();

@@ -1,4 +1,4 @@
-//! The ember server program.
+//! The entry point of `ember-server`.
 
 mod acl;
 mod aof;

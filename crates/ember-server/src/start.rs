@@ -1,4 +1,4 @@
-//! From a configuration to a serving process, and its shutdown.
+//! Startup and shutdown of the server: creates its parts from the configuration, runs them, and stops them.
 
 mod announcement;
 
@@ -67,16 +67,17 @@ use crate::tiers::{Tiers, demotion, memory_budget, reading};
 use crate::tls::Tls;
 use crate::worker::Worker;
 
-/// A data set that is loaded in less time is complete before the first connection is served.
+/// The maximum time for which startup waits for the data set. A data set that loads faster is complete before the first
+/// connection is served.
 const LOADS_UNSEEN: Duration = Duration::from_millis(200);
 
-/// The exit code after a second signal.
+/// The exit code after a second SIGINT or SIGTERM.
 const EXIT_INTERRUPTED: i32 = 1;
 
 /// Serves until SIGINT, SIGTERM or `SHUTDOWN`.
 ///
 /// # Errors
-/// One line that says why the server cannot start. It is in the log, too, if there is one.
+/// Returns one line with the reason why the server cannot start. The line is also logged, if logging has started.
 pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let config = handle.snapshot();
     outlive_file_size_limit()?;
@@ -97,7 +98,7 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
     if let Some(notice) = notice_without_effect(&config) {
         tracing::warn!("{notice}");
     }
-    // Threads inherit it, and the number of workers depends on the cores.
+    // The affinity is set first, because threads inherit it and the number of workers depends on the available cores.
     affinity::keep_to(&config.server_cpulist, "server_cpulist");
     if let Err(error) = oom_score::apply(&config) {
         tracing::warn!("oom-score-adj: {error}");
@@ -153,12 +154,12 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
     let parts =
         Parts { config: handle, tls, encryption, keyspace, mailboxes, registry, services, run_id, log };
     let server = Server::new(parts);
-    // Before anything is read, and before another process's file is overwritten.
+    // The lock is taken before any file is read, and before the PID file of another process could be overwritten.
     server.data_lock.take_if_writing(&config)?;
     let _pid_file = PidFile::write(&config.pidfile);
     server.acl.load_at_start(&config.users, &config.aclfile, server.grammar())?;
     server.conditions.set(Condition::LOADING, true);
-    // It lives as long as the process: threads and handlers refer to it without counting.
+    // The server is leaked, so that threads and handlers can refer to it without reference counting.
     let server: &'static Server = Box::leak(Box::new(server));
     let needs_password = !Identity::unknown(&server.acl).user().needs_no_password();
     announcement::exposure(&config, &listeners, needs_password);
@@ -179,13 +180,13 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
     let (sender, loaded) = channel();
     let loader = thread::Builder::new().name("loader".to_owned()).spawn(move || {
         let writer = load(server);
-        // If loading has taken long, the receiver no longer exists.
+        // If loading has taken longer than the wait, the receiver no longer exists.
         let _ = sender.send(());
         writer
     });
     let loader = loader.map_err(|error| format!("cannot start a thread: {error}"))?;
-    // In either case startup continues: without workers connections wait, with workers their commands receive
-    // `LOADING`.
+    // Startup continues after the timeout, too: connections then wait for the workers, which reply `LOADING` to their
+    // commands.
     let _ = loaded.recv_timeout(LOADS_UNSEEN);
     let mut listeners = Some(listeners);
     let mut threads = Vec::new();
@@ -227,11 +228,11 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks whether [`serve`] would start with this configuration, as far as that is possible without doing anything:
-/// ports may be taken, and the data set is not read.
+/// Checks whether [`serve`] would start with this configuration, as far as possible without side effects: does not open
+/// ports and does not read the data set.
 ///
 /// # Errors
-/// A line for each mistake.
+/// Returns a line for each mistake.
 pub(crate) fn check(handle: &ConfigHandle) -> Result<(), String> {
     let config = handle.snapshot();
     enter(&config)?;
@@ -244,7 +245,7 @@ pub(crate) fn check(handle: &ConfigHandle) -> Result<(), String> {
     if mistakes.is_empty() { Ok(()) } else { Err(mistakes.join("\n")) }
 }
 
-/// Changes to the data directory.
+/// Makes the data directory the working directory.
 fn enter(config: &Config) -> Result<(), String> {
     if config.store != Store::None {
         std::fs::create_dir_all(&config.dir)
@@ -254,7 +255,7 @@ fn enter(config: &Config) -> Result<(), String> {
         .map_err(|error| format!("cannot use dir '{}': {error}", full_path(&config.dir)))
 }
 
-/// Renames commands according to the `rename-command` lines.
+/// Renames and removes commands as configured by the `rename-command` lines.
 fn rename_commands(registry: &mut Registry, renames: &[RenameDirective]) -> Result<(), String> {
     let wrong = |rename: &RenameDirective, error| format!("{}: rename-command: {error}", rename.origin);
     let renamed = renames.iter().filter_map(|rename| {
@@ -264,19 +265,19 @@ fn rename_commands(registry: &mut Registry, renames: &[RenameDirective]) -> Resu
     if mistakes.is_empty() { Ok(()) } else { Err(mistakes.join("\n")) }
 }
 
-/// Makes a write beyond the limit of file sizes fail, like one to a full disk. Otherwise the system would end the
-/// process: Rust's runtime handles only SIGPIPE.
+/// Makes a write that exceeds the file size limit fail, like a write to a full disk. By default, the system's signal
+/// SIGXFSZ would end the process; Rust's runtime handles only SIGPIPE.
 fn outlive_file_size_limit() -> Result<(), String> {
-    // A flag that is never read is a safe handler without effect: the failed write reports the error to its thread.
+    // A flag that is never read is a safe handler without effect; the failed write returns an error to its thread.
     let handled = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
     handled.map(drop).map_err(|error| format!("cannot handle the signal SIGXFSZ: {error}"))
 }
 
-/// Loads the data set, while workers reply `LOADING`, then enables commands; returns the AOF writer's thread.
+/// Loads the data set while workers reply `LOADING`, then enables commands. Returns the AOF writer's thread.
 fn load(server: &'static Server) -> Result<JoinHandle<()>, String> {
     let loaded = aof::loading::load_at_start(server);
     if server.is_stopping() {
-        // Commands stay refused until the process exits.
+        // Commands are refused until the process exits.
         tracing::info!("loading is abandoned");
         return aof::start::start(server, None, Vec::new());
     }
@@ -292,7 +293,7 @@ fn load(server: &'static Server) -> Result<JoinHandle<()>, String> {
     Ok(writer)
 }
 
-/// Raises the limit of open files to what `maxclients` needs, or lowers `maxclients` to what the limit allows.
+/// Raises the limit of open files to the number that `maxclients` requires, or lowers `maxclients` to the limit.
 fn fit_open_files(handle: &ConfigHandle) -> Result<(), String> {
     let config = handle.snapshot();
     let wanted = config.maxclients;
@@ -309,8 +310,8 @@ fn fit_open_files(handle: &ConfigHandle) -> Result<(), String> {
     Ok(())
 }
 
-/// Handles signals: the first SIGINT or SIGTERM drains the connections, the second ends the process immediately. SIGHUP
-/// reloads the files of TLS and of encryption.
+/// Handles signals: the first SIGINT or SIGTERM drains the connections, the second one ends the process immediately.
+/// SIGHUP reloads the files of TLS and of encryption.
 fn watch_signals(server: &'static Server) -> Result<(), String> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])
         .map_err(|error| format!("cannot watch for signals: {error}"))?;
@@ -336,8 +337,8 @@ fn watch_signals(server: &'static Server) -> Result<(), String> {
     spawned.map(drop).map_err(|error| format!("cannot start the signal thread: {error}"))
 }
 
-/// Reloads the TLS files and the encryption keys. A concurrent CONFIG SET takes effect before or after this, not in
-/// between.
+/// Reloads the TLS files and the encryption keys. A concurrent CONFIG SET takes effect entirely before or after the
+/// reload.
 fn reload_files(server: &Server) {
     let mut reloaded = [Ok(()), Ok(())];
     let kept = server.config.set_if(&[], true, |_, config| {
@@ -356,11 +357,11 @@ fn reload_files(server: &Server) {
     }
 }
 
-/// The PID file, removed at exit.
+/// The PID file, which is removed when this value is dropped.
 struct PidFile<'p>(&'p str);
 
 impl PidFile<'_> {
-    /// Writes the file. If that is not possible, the server runs without it, as Redis does.
+    /// Writes the PID file. If that fails, the server runs without a PID file, as Redis does.
     fn write(path: &str) -> Option<PidFile<'_>> {
         if path.is_empty() {
             return None;

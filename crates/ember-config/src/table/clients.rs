@@ -1,10 +1,10 @@
-//! Limits on clients.
+//! Parameters that limit clients.
 
 use super::bounds::BYTES_MAX;
 use crate::client_memory_limit::ClientMemoryLimit;
 use crate::parameter::{Field, Kind, Parameter};
 
-/// Smaller buffers would refuse ordinary requests.
+/// The minimum of `client-query-buffer-limit`: smaller buffers would refuse ordinary requests.
 const BUFFER_BYTES_MIN: u64 = 1 << 20;
 
 pub(super) static PARAMETERS: &[Parameter] = &[

@@ -1,4 +1,4 @@
-//! Cluster.
+//! Parameters of Redis Cluster.
 
 use super::bounds::INT_MAX;
 use crate::parameter::{Kind, Parameter};

@@ -1,4 +1,4 @@
-//! Size limits of compact encodings.
+//! Parameters for the size limits of the compact encodings of collections.
 
 use super::bounds::INT_MAX;
 use crate::parameter::{Kind, Parameter};

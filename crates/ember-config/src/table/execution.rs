@@ -1,13 +1,13 @@
-//! Workers and databases.
+//! Parameters of workers and databases.
 
 use emberkv_core::keyspace::hash::HashFunction;
 
 use crate::parameter::{Field, Kind, Parameter};
 
-/// More workers than this only add contention.
+/// The maximum number of shards: more workers would only add contention.
 const SHARDS_MAX: i64 = 128;
 
-/// Each database costs a table in every shard, used or not.
+/// The maximum number of databases: each adds a table to every shard, even if it is unused.
 const DATABASES_MAX: i64 = 1024;
 
 pub(super) static PARAMETERS: &[Parameter] = &[

@@ -1,4 +1,4 @@
-//! Parameters that `CONFIG GET` shows only when they are named, as in Redis: for tests of servers.
+//! Parameters for tests of servers, which `CONFIG GET` shows only when their full names are requested, as in Redis.
 
 use super::bounds::INT_MAX;
 use crate::parameter::{Kind, Parameter};

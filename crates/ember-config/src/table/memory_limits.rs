@@ -1,4 +1,4 @@
-//! Memory limits, and eviction when they are reached.
+//! Parameters of memory limits, and of eviction above them.
 
 use emberkv_core::eviction::EvictionPolicy;
 

@@ -1,10 +1,11 @@
 //! The table of all parameters: the only place where they are described.
 //!
-//! Three rules apply. A name that Redis has means the same here. A parameter of Redis without an effect here is checked
-//! and stored as in Redis, gives the reason ([`Kind::Stored`]), and is named in the log when it is set. Where users
-//! would rely on the effect, only the value that applies now is accepted ([`Kind::Fixed`]).
+//! Three rules apply. A parameter with a name from Redis has the same meaning. A Redis parameter that has no effect
+//! here is checked and stored as in Redis, documented with the reason ([`Kind::Stored`]), and named in the log when it
+//! is set. If users would rely on the effect, only values that describe the actual behavior are accepted
+//! ([`Kind::Fixed`]).
 //!
-//! Each file has the parameters of one subject.
+//! Each file contains the parameters of one subject.
 //!
 //! [`Kind::Fixed`]: super::parameter::Kind::Fixed
 //! [`Kind::Stored`]: super::parameter::Kind::Stored
@@ -15,7 +16,7 @@ macro_rules! field {
     };
 }
 
-/// The range must fit the type of the field; a test sets both of its ends.
+/// Creates an integer parameter. The range must fit the type of the field, which a test checks by setting both bounds.
 macro_rules! integer {
     ($field:ident, $range:expr) => {
         Kind::Integer {
@@ -67,7 +68,7 @@ use super::parameter::Parameter;
 
 const FAMILY_COUNT: usize = 16;
 
-/// The families, in the order of the documentation.
+/// The parameters by subject, in the order of the documentation.
 static FAMILIES: [&[Parameter]; FAMILY_COUNT] = [
     network::PARAMETERS,
     security::PARAMETERS,
@@ -90,7 +91,7 @@ static FAMILIES: [&[Parameter]; FAMILY_COUNT] = [
 /// Every parameter, in the order of the documentation.
 pub(crate) const PARAMETERS: Table = Table;
 
-/// The type of [`PARAMETERS`].
+/// The type of [`PARAMETERS`], which iterates over all families.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Table;
 
@@ -102,7 +103,7 @@ impl Table {
 }
 
 impl Parameter {
-    /// Whether CONFIG GET shows it only when it is named.
+    /// Whether CONFIG GET shows the parameter only when its full name is requested.
     pub(crate) fn is_hidden(&self) -> bool {
         hidden::PARAMETERS.iter().any(|hidden| hidden.name == self.name)
     }

@@ -1,4 +1,4 @@
-//! Listeners and connections.
+//! Parameters of listeners and connections.
 
 use emberkv_core::redis_version::RedisVersion;
 

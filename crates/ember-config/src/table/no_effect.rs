@@ -1,4 +1,4 @@
-//! Parameters of Redis that have no meaning here.
+//! Redis parameters that have no equivalent in ember and no effect.
 
 use crate::parameter::Parameter;
 use crate::stored::Form;

@@ -1,11 +1,12 @@
-//! Observability: logs, statistics, events.
+//! Observability parameters: logs, statistics, events.
 
 use crate::origins::Origins;
 use crate::parameter::{Field, Kind, Parameter};
 use crate::value::{self, KeyspaceEvents, LogFormat, LogLevel, LogTimestampFormat, SyslogFacility};
 use crate::{bind_address, percentiles};
 
-/// A rate below one command in a million would find nothing in time.
+/// The maximum of `hotkeys-sampling`: at a lower rate than one command in a million, samples would be too rare to
+/// detect hot keys.
 const SAMPLING_MAX: i64 = 1_000_000;
 
 pub(super) static PARAMETERS: &[Parameter] = &[

@@ -1,10 +1,10 @@
-//! Persistence.
+//! Parameters of persistence.
 
 use super::bounds::{BYTES_MAX, ENCRYPTION_KEY_FILE, INT_MAX};
 use crate::parameter::{Field, Kind, Parameter};
 use crate::value::{AppendFsync, RdbTarget, RdbVersionCheck};
 
-/// Checks the name of a file in `dir`.
+/// Checks a file name that must not contain a directory, because the file is in `dir`.
 fn file_name(text: &str, parameter: &str) -> Result<String, String> {
     if text.is_empty() || text.contains(['/', '\0']) {
         return Err(format!("{parameter} can't be a path, just a filename"));

@@ -1,4 +1,4 @@
-//! The process and its environment.
+//! Parameters of the process and its environment.
 
 use super::bounds::{DIRECTORY, INT_MAX};
 use crate::cpu_list::CpuList;
@@ -96,7 +96,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Choice {
             names: OomScoreAdj::NAMES,
             get: |config| config.oom_score_adj as usize,
-            // Redis shows `yes` for its other name, too.
+            // Shows `relative` as `yes`, as Redis does.
             set: |config, position| {
                 config.oom_score_adj = match OomScoreAdj::ALL[position] {
                     OomScoreAdj::Relative => OomScoreAdj::Yes,

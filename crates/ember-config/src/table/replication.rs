@@ -1,4 +1,4 @@
-//! Replication.
+//! Parameters of replication.
 
 use super::bounds::{BYTES_MAX, INT_MAX, SYNC_REPLICAS_MAX};
 use crate::parameter::{Field, Kind, Parameter};

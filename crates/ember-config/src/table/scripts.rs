@@ -1,9 +1,9 @@
-//! Limits on scripts.
+//! Parameters that limit scripts.
 
 use super::bounds::BYTES_MAX;
 use crate::parameter::{Field, Kind, Parameter};
 
-/// Less would hardly hold the script libraries.
+/// The minimum memory limit in bytes, which is just enough for the script libraries.
 const SCRIPT_MEMORY_MIN: u64 = 1 << 20;
 
 pub(super) static PARAMETERS: &[Parameter] = &[

@@ -1,4 +1,4 @@
-//! Access to the server.
+//! Parameters of authentication and access control.
 
 use crate::parameter::{Field, Kind, Parameter};
 use crate::value::{DebugCommand, PubsubDefault};

@@ -1,4 +1,4 @@
-//! The store of the data set, in three parameters.
+//! The three parameters that select and configure the store of the data set.
 
 use crate::parameter::{Field, Kind, Parameter};
 use crate::value::{Store, parse_yes_no};

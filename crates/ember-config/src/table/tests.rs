@@ -1,4 +1,4 @@
-//! Tests of all parameters.
+//! Tests of the table of parameters.
 
 use ember_protocol::client::SECRET_PARAMETERS;
 
@@ -35,11 +35,11 @@ fn every_default_is_accepted_and_reads_back_as_itself() {
     }
 }
 
-/// The output of CONFIG GET of Redis 7.2 without a configuration file: a name on each line, then its value. Names that
-/// it shows only when they are named begin with `?`.
+/// The output of CONFIG GET of Redis 7.2 without a configuration file: each name on a line, followed by its value.
+/// Names that Redis shows only when they are requested in full begin with `?`.
 const REDIS_7_2: &str = include_str!("redis72.txt");
 
-/// Parameters whose default differs on purpose.
+/// Parameters whose defaults deliberately differ from Redis's.
 const OTHER_DEFAULTS: [&str; 4] =
     ["bind", "maxmemory-clients", "repl-backlog-size", "repl-diskless-sync-delay"];
 
@@ -67,7 +67,7 @@ fn every_parameter_of_redis_is_known_with_its_default() {
     );
 }
 
-/// Returns values of each kind that are not the default, at the ends of the range if there is one.
+/// Returns values other than the default for each kind of parameter, including the bounds of its range if there is one.
 fn examples(parameter: &Parameter) -> Vec<String> {
     match &parameter.kind {
         Kind::YesNo(_) => ["yes", "no"].map(str::to_owned).to_vec(),
@@ -75,7 +75,7 @@ fn examples(parameter: &Parameter) -> Vec<String> {
         Kind::Memory { range, .. } => [range.start(), range.end()].map(u64::to_string).to_vec(),
         Kind::Octal { max, .. } => vec!["0".to_owned(), format!("{max:o}")],
         Kind::Choice { names, .. } => {
-            // `relative` is another name for `yes`, which is shown.
+            // `relative` is skipped, because it is shown as `yes`.
             names.iter().filter(|name| **name != "relative").map(|name| (*name).to_owned()).collect()
         }
         Kind::Path(_) | Kind::Secret { .. } => ["", "a \"b\" c", "#x"].map(str::to_owned).to_vec(),

@@ -1,4 +1,4 @@
-//! Encrypted connections.
+//! Parameters of encrypted connections (TLS).
 
 use super::bounds::INT_MAX;
 use crate::parameter::{Field, Kind, Parameter};

@@ -7,10 +7,10 @@ use crate::interpreter::{ELEMENT_WORK, Shared};
 use crate::output::PIECE_BYTES;
 use crate::raised;
 
-/// The maximum number of bytes read for a number; no number needs more, and reading longer ones could take long.
+/// The maximum length of a number in bytes. No number needs more digits, and parsing longer ones could take long.
 const NUMBER_BYTES_MAX: usize = 1024 * 1024;
 
-/// A token of a text.
+/// A token of a JSON text.
 enum Token {
     ObjectBegin,
     ObjectEnd,
@@ -28,7 +28,7 @@ enum Token {
 }
 
 impl Token {
-    /// The token's name in error messages.
+    /// Returns the token's name in error messages.
     fn name(&self) -> &'static str {
         match self {
             Token::ObjectBegin => "T_OBJ_BEGIN",
@@ -47,16 +47,16 @@ impl Token {
     }
 }
 
-/// A list or map under construction.
+/// An array or object under construction.
 enum Open {
     List { table: Table, count: usize },
     Map { table: Table, key: LuaString },
 }
 
-/// Decodes the value of a text.
+/// Decodes a JSON text to a Lua value.
 ///
 /// # Errors
-/// Lua CJSON's message if the text is not JSON or is nested too deeply.
+/// Returns Lua CJSON's message if the text is not JSON or is nested too deeply.
 pub(super) fn decode(lua: &Lua, shared: &Shared, text: &[u8], settings: &Settings) -> mlua::Result<Value> {
     if text.len() >= 2 && (text[0] == 0 || text[1] == 0) {
         return Err(raised::text(lua, "JSON parser does not support UTF-16 or UTF-32"));
@@ -65,7 +65,7 @@ pub(super) fn decode(lua: &Lua, shared: &Shared, text: &[u8], settings: &Setting
     let mut open: Vec<Open> = Vec::new();
     let mut token = parser.token()?;
     loop {
-        // A value begins here.
+        // The token must begin a value.
         let mut value = match token {
             Token::String(string) => Value::String(lua.create_string(string)?),
             Token::Number(number) => Value::Number(number),
@@ -98,7 +98,7 @@ pub(super) fn decode(lua: &Lua, shared: &Shared, text: &[u8], settings: &Setting
             }
             other => return Err(parser.expected("value", &other)),
         };
-        // The value is complete: it is added to the innermost open one, which may be complete then, too.
+        // The value is complete. It is added to the innermost open array or object, which may then be complete, too.
         loop {
             match open.pop() {
                 None => {
@@ -144,7 +144,7 @@ struct Parser<'p> {
     text: &'p [u8],
     settings: &'p Settings,
     at: usize,
-    /// The offset of the last token, or of the error in it.
+    /// The offset of the last token, or of the error in that token.
     token_at: usize,
 }
 
@@ -163,7 +163,7 @@ impl Parser<'_> {
         Err(raised::text(self.lua, text))
     }
 
-    /// Reads the rest of a key that begins with `first`, and the colon after it.
+    /// Reads the rest of a key whose first token is `first`, and the colon after the key.
     fn key(&mut self, first: Token) -> mlua::Result<LuaString> {
         let Token::String(key) = first else { return Err(self.expected("object key string", &first)) };
         let key = self.lua.create_string(key)?;
@@ -173,13 +173,15 @@ impl Parser<'_> {
         }
     }
 
-    /// The byte at `at`; 0 after the end.
+    /// Returns the byte at offset `at`; 0 after the end of the text.
     fn byte(&self, at: usize) -> u8 {
         self.text.get(at).copied().unwrap_or(0)
     }
 
+    /// Reads the next token.
+    ///
     /// # Errors
-    /// If the script must end.
+    /// Returns an error if the script must end.
     fn token(&mut self) -> mlua::Result<Token> {
         let mut counted_at = self.at;
         while matches!(self.byte(self.at), b' ' | b'\t' | b'\n' | b'\r') {
@@ -224,7 +226,7 @@ impl Parser<'_> {
         Ok(Token::Error("invalid token"))
     }
 
-    /// Counts the work since `counted_at` once it is large enough.
+    /// Reports the work since `counted_at` to the interpreter once it is large enough.
     fn count_work(&self, counted_at: &mut usize) -> mlua::Result<()> {
         if self.at - *counted_at < PIECE_BYTES {
             return Ok(());
@@ -274,7 +276,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Appends the meaning of the escape sequence at the parser's position; returns its length.
+    /// Appends the character of the escape sequence at the current position; returns the length of the sequence.
     fn escape(&self, string: &mut Vec<u8>) -> Result<usize, &'static str> {
         let byte = match self.byte(self.at + 1) {
             b'b' => 8,
@@ -311,7 +313,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether a text that may be a number has an invalid JSON form: hexadecimal, a leading zero, NaN, infinity.
+/// Whether a text that may be a number has a form that JSON does not allow: hexadecimal, a leading zero, NaN, infinity.
 fn is_invalid_number(text: &[u8]) -> bool {
     let (first, rest) = (text.first().copied().unwrap_or(0), text);
     if first == b'+' {
@@ -329,7 +331,7 @@ fn is_invalid_number(text: &[u8]) -> bool {
     }
 }
 
-/// Parses the number at the beginning of a text like C's `strtod`; returns it and its length.
+/// Parses the number at the beginning of a text like C's `strtod`; returns the number and the length of its text.
 fn parse_number(text: &[u8]) -> Option<(f64, usize)> {
     let sign = usize::from(matches!(text.first(), Some(b'-' | b'+')));
     let is_negative = text.first() == Some(&b'-');
@@ -372,7 +374,7 @@ fn parse_number(text: &[u8]) -> Option<(f64, usize)> {
     Some((signed(number), sign + len))
 }
 
-/// Parses the number after `0x`, with an optional fraction and power of two; `None` without a digit.
+/// Parses the number after `0x`, with an optional fraction and power of two; returns `None` if it has no digit.
 fn parse_hexadecimal(text: &[u8]) -> Option<(f64, usize)> {
     let (mut number, mut len, mut scale, mut digits, mut in_fraction) = (0.0, 0, 0, 0, false);
     loop {

@@ -10,16 +10,16 @@ use crate::output::Output;
 use crate::raised;
 use crate::walk::Pairs;
 
-/// The unwritten rest of a table.
+/// The part of a table that is not encoded yet.
 enum Rest {
     List { table: Table, next: i64, count: i64 },
     Map { pairs: Pairs, is_first: bool },
 }
 
-/// Encodes `value`.
+/// Encodes `value` as JSON.
 ///
 /// # Errors
-/// Lua CJSON's message for values that JSON cannot represent.
+/// Returns Lua CJSON's message for values that JSON cannot represent.
 pub(super) fn encode(
     lua: &Lua,
     shared: &Shared,
@@ -83,7 +83,7 @@ impl Encoder<'_> {
         raised::text(self.lua, format!("Cannot serialise {}: {reason}", type_name(value)))
     }
 
-    /// Writes a value, or the beginning of a table at this depth; returns the rest of the table.
+    /// Writes a value, or the beginning of a table at this depth; returns the remaining part of the table.
     fn begin(&mut self, value: &Value, depth: i64) -> mlua::Result<Option<Rest>> {
         match value {
             Value::Nil => self.out.bytes.extend_from_slice(b"null"),
@@ -114,7 +114,8 @@ impl Encoder<'_> {
         }
     }
 
-    /// Returns the largest index of a table whose keys are all positive integers, unless it is too sparse for a list.
+    /// Returns the largest index of a table whose keys are all positive integers, unless it is too sparse to encode as
+    /// an array.
     fn list_len(&self, table: &Table) -> mlua::Result<Option<i64>> {
         let mut pairs = Pairs::of(self.shared.next(), table);
         let (mut largest, mut count) = (0, 0);
@@ -154,7 +155,7 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    /// Writes a quoted string.
+    /// Writes a string in quotes.
     fn string(&mut self, text: &[u8]) -> mlua::Result<()> {
         self.out.bytes.push(b'"');
         self.out.extend_by(text, write_escaped)?;
@@ -182,7 +183,7 @@ impl Encoder<'_> {
     }
 }
 
-/// Writes the inside of a string, escaping control characters, DEL, quotes, backslashes and `/`.
+/// Writes the contents of a string, escaping control characters, DEL, quotes, backslashes and `/`.
 fn write_escaped(out: &mut Vec<u8>, text: &[u8]) {
     out.reserve(text.len());
     for &byte in text {

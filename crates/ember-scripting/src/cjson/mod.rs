@@ -11,18 +11,18 @@ use mlua::{Function, Lua, MultiValue, Table, Value};
 use super::arguments::Arguments;
 use super::interpreter::Shared;
 
-/// The values of `encode_invalid_numbers`.
+/// The possible settings of `encode_invalid_numbers`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InvalidNumbers {
-    /// Such numbers are an error.
+    /// NaN and infinities are an error.
     Refused,
-    /// They are written as `nan` and `inf`, which is not JSON.
+    /// NaN and infinities are written as `nan` and `inf`, which is not valid JSON.
     Written,
-    /// They are written as `null`.
+    /// NaN and infinities are written as `null`.
     Null,
 }
 
-/// The settings of an instance of the library. They last until the script ends.
+/// The settings of one instance of the library. They last until the script ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     sparse_converts: bool,
@@ -57,7 +57,7 @@ const INT_MAX: i64 = i32::MAX as i64;
 /// The maximum that `encode_number_precision` accepts, in digits.
 const PRECISION_MAX: i64 = 14;
 
-/// Creates the library.
+/// Creates the library's table.
 pub(super) fn library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
     let settings = Rc::new(Cell::new(Settings::default()));
     shared.json.borrow_mut().push(Rc::clone(&settings));
@@ -91,7 +91,7 @@ pub(super) fn library(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<Table> {
     Ok(library)
 }
 
-/// Adds the functions that change and return settings.
+/// Adds the functions that change and return the settings.
 fn setters(lua: &Lua, library: &Table, settings: &Rc<Cell<Settings>>) -> mlua::Result<()> {
     type Field = fn(&mut Settings) -> &mut i64;
     let integers: [(&str, i64, Field); 3] = [

@@ -5,18 +5,18 @@ use emberkv_core::spec::{Begin, Find, Flags, Spec};
 
 use crate::commands::Commands;
 
-/// A word of a call.
+/// An argument of a call, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Word<'t> {
-    /// This literal.
+    /// A literal, whose value is known.
     Literal(&'t [u8]),
-    /// A declared key, or nil, in which case the call is not made.
+    /// A declared key or nil; a call with nil fails before it is executed.
     Key,
-    /// Any value.
+    /// Any other value.
     Any,
 }
 
-/// Whether a call of these words, followed by any number of words like `rest`, accesses only shards of declared keys.
+/// Whether a call with these words, followed by any number of words like `rest`, accesses only shards of declared keys.
 pub(super) fn is_confined(commands: &dyn Commands, words: &[Word<'_>], rest: Option<Word<'_>>) -> bool {
     let Some(Word::Literal(name)) = words.first() else { return false };
     let command = if commands.is_container(name) {
@@ -42,19 +42,20 @@ pub(super) fn is_confined(commands: &dyn Commands, words: &[Word<'_>], rest: Opt
         }
 }
 
-/// Whether the positions of keys depend on the number of words alone.
+/// Whether the positions of a command's keys depend only on the number of words.
 fn has_fixed_places(spec: &Spec) -> bool {
     let is_fixed = |begin, find| matches!((begin, find), (Begin::Index(_), Find::Range { limit: 0, .. }));
     spec.keys_of.is_none() && spec.keys.iter().all(|keys| is_fixed(keys.begin, keys.find))
 }
 
-/// Whether the words at `first`, `first + step` and so on are declared keys, up to the word `last` places after
-/// `first`, or to one counted from the end.
+/// Whether the words at `first`, `first + step` and so on are declared keys. `last` is the distance of the last of them
+/// from `first`, or, if negative, a position counted from the end.
 fn are_keys(words: &[Word<'_>], rest: Option<Word<'_>>, first: usize, last: isize, step: usize) -> bool {
     let is_key = |at: usize| words.get(at).copied().or(rest).is_none_or(|word| word == Word::Key);
     match usize::try_from(last) {
         Ok(last) => (first..=first + last).step_by(step).all(is_key),
-        // With any number of words all must be keys, because it is unknown which are treated as such.
+        // If the number of words is unknown, all words must be keys, because it is unknown which of them the command
+        // uses as keys.
         Err(_) if rest.is_some() => words.iter().skip(first).chain(&rest).all(|word| *word == Word::Key),
         Err(_) => {
             let end = usize::try_from(words.len() as isize + last + 1).unwrap_or(0);
@@ -63,13 +64,13 @@ fn are_keys(words: &[Word<'_>], rest: Option<Word<'_>>, first: usize, last: isiz
     }
 }
 
-/// Whether a call with key positions that depend on its words has declared keys there, and nowhere else: a key could
-/// have the name of an option. All other words are literals.
+/// Checks a call whose key positions depend on its words: whether those positions contain declared keys, and all other
+/// words are literals. A key elsewhere could have the name of an option.
 fn are_keys_as_written(spec: &Spec, words: &[Word<'_>]) -> bool {
     if words.contains(&Word::Any) {
         return false;
     }
-    // A placeholder for the keys that is not a word of any command.
+    // The placeholder for the keys is not a word of any command.
     let written: Vec<&[u8]> = words
         .iter()
         .map(|word| match word {

@@ -1,8 +1,8 @@
-//! The grammar of confined programs, a subset of Lua's. Anything outside it is rejected: every function here returns
-//! `None` for a text that is not proven to be confined.
+//! The grammar of confined programs, a subset of Lua's. Any other text is rejected: every function here returns `None`
+//! for a text that is not proven to be confined.
 //!
-//! Expressions are parsed without precedence, which does not matter here. The meaning of a name is decided by its
-//! declaration, as in Lua: a local name hides an outer one.
+//! Expressions are parsed without operator precedence, which does not affect confinement. The meaning of a name depends
+//! on its declaration, as in Lua: a local name shadows an outer one.
 
 use emberkv_core::spec::Flags;
 
@@ -14,11 +14,12 @@ use crate::commands::Commands;
 /// The maximum nesting depth of blocks, brackets and tables.
 const DEPTH_MAX: usize = 60;
 
-/// How often a program with effects may put the value of a name into a table. The same table in several others makes a
-/// value that is small in the interpreter large when it is converted: twice as large with every second time.
+/// The maximum number of times that a program with effects may put the value of a name into a table. A table that is
+/// stored in several others is small in the interpreter but large when it is converted: every second store can double
+/// its converted size.
 const SHARED_MAX: u32 = 12;
 
-/// Reserved words.
+/// Lua's reserved words, which cannot be names.
 const KEYWORDS: [&[u8]; 21] = [
     b"and",
     b"break",
@@ -43,18 +44,18 @@ const KEYWORDS: [&[u8]; 21] = [
     b"while",
 ];
 
-/// The meaning of a name.
+/// The kind of value that a name refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
-    /// The table of declared keys.
+    /// The table of declared keys, `KEYS`.
     Keys,
-    /// The table of arguments.
+    /// The table of arguments, `ARGV`.
     Arguments,
     /// A declared key, or nil.
     Key,
-    /// Any value that is neither of the tables above.
+    /// Any value except the tables `KEYS` and `ARGV`.
     Value,
-    /// A function of a library.
+    /// A local function of a library.
     Function,
 }
 
@@ -70,7 +71,7 @@ enum Given<'t> {
 }
 
 impl<'t> Given<'t> {
-    /// The first of the values, which is the result anywhere but at the end of a list.
+    /// Returns the first of the results, which is the only one used anywhere but at the end of a list.
     fn first(self) -> Word<'t> {
         match self {
             Given::One(word) => word,
@@ -82,14 +83,14 @@ impl<'t> Given<'t> {
 
 const ANY: Given<'static> = Given::One(Word::Any);
 
-/// The argument limit of functions that take any number of arguments.
+/// The argument limit of functions that accept any number of arguments.
 const ANY_NUMBER: usize = usize::MAX;
 
-/// Functions of Lua and its libraries that are short, have no side effects except on tables passed to them, and call
-/// nothing: the library (empty for globals), the name, the maximum number of arguments, and whether it returns more
-/// than one value.
+/// Functions of Lua and its libraries with a short run time, which have no side effects except on tables passed to them
+/// and call no other functions: the library (empty for globals), the name, the maximum number of arguments, and whether
+/// it returns more than one value.
 ///
-/// Excluded: functions that repeat or match strings (`rep`, `find`, `gsub`), whose run time has no limit; functions
+/// Excluded: functions that repeat or match strings (`rep`, `find`, `gsub`), whose run time is unlimited; functions
 /// that return or change environments and metatables; and functions that call others.
 const SHORT: &[(&[u8], &[u8], usize, bool)] = &[
     (b"", b"assert", 2, true),
@@ -137,14 +138,14 @@ const SHORT: &[(&[u8], &[u8], usize, bool)] = &[
     (b"table", b"remove", 1, false),
 ];
 
-/// Constant fields of libraries.
+/// Constant fields of libraries: the library and the name.
 const CONSTANTS: &[(&[u8], &[u8])] = &[(b"math", b"huge"), (b"math", b"pi"), (b"cjson", b"null")];
 
 /// The maximum number of rounds of a loop.
 enum Rounds {
-    /// A fixed number.
+    /// A constant number of rounds.
     Fixed(u64),
-    /// Once for each argument of the call.
+    /// One round for each argument of the call.
     PerArgument,
 }
 
@@ -157,18 +158,19 @@ pub(super) struct Checker<'t, 'r> {
     depth: usize,
     is_in_loop: bool,
     found: Confinement,
-    /// Whether a call changes data, or may: the part before it can be run again.
+    /// Whether a call changes data or may change data. Before that call, the program can still be aborted and run
+    /// again.
     has_effects: bool,
-    /// Whether there is a call of `cmsgpack.pack`, which treats a table inside itself as many levels.
+    /// Whether the program calls `cmsgpack.pack`, which treats a table that contains itself as many levels.
     packs: bool,
-    /// The number of names whose values were read.
+    /// The number of names read so far as values.
     names_read: u32,
-    /// The number of those that were put into tables.
+    /// The number of names read so far whose values were put into tables.
     shared: u32,
 }
 
 impl<'t, 'r> Checker<'t, 'r> {
-    /// Creates a checker of `tokens`, in which these outer names are visible.
+    /// Creates a checker of `tokens`, which may use the outer names `names`.
     pub(super) fn new(
         commands: &'r dyn Commands,
         tokens: &'r [Token<'t>],
@@ -190,7 +192,7 @@ impl<'t, 'r> Checker<'t, 'r> {
         }
     }
 
-    /// Parses everything as the body of a function.
+    /// Parses all tokens as the body of a function.
     pub(super) fn body(mut self) -> Option<Confinement> {
         self.block()?;
         let is_whole = self.at == self.tokens.len() && self.found.steps <= STEPS_MAX;
@@ -204,12 +206,12 @@ impl<'t, 'r> Checker<'t, 'r> {
         let before = self.names_read;
         let result = read(self)?;
         let names = std::mem::replace(&mut self.names_read, before) - before;
-        // In a loop this happens in each round.
+        // In a loop, each round puts the values into tables.
         self.shared += if self.is_in_loop { names * (SHARED_MAX + 1) } else { names };
         Some(result)
     }
 
-    /// Parses an expression whose value is only read and does not become part of another one.
+    /// Parses an expression whose value is only inspected and does not become part of another value.
     fn inspected<R>(&mut self, read: impl FnOnce(&mut Self) -> Option<R>) -> Option<R> {
         let before = self.names_read;
         let result = read(self);
@@ -231,7 +233,7 @@ impl<'t, 'r> Checker<'t, 'r> {
         Some(token)
     }
 
-    /// Consumes this token, if it is the next one.
+    /// Consumes `token` if it is the next one; returns whether it was.
     fn takes(&mut self, token: Token<'_>) -> bool {
         let is_next = self.peek() == Some(token);
         self.at += usize::from(is_next);
@@ -253,12 +255,12 @@ impl<'t, 'r> Checker<'t, 'r> {
         }
     }
 
-    /// The class of a local name.
+    /// Returns the class of a local name.
     fn class_of(&self, name: &[u8]) -> Option<Class> {
         self.names.iter().rev().find(|(known, _)| *known == name).map(|&(_, class)| class)
     }
 
-    /// Parses a construct that may contain itself.
+    /// Parses a construct that may be nested in itself.
     fn nested<R>(&mut self, read: impl FnOnce(&mut Self) -> Option<R>) -> Option<R> {
         if self.depth == DEPTH_MAX {
             return None;
@@ -269,7 +271,7 @@ impl<'t, 'r> Checker<'t, 'r> {
         result
     }
 
-    /// Parses statements up to the end of their block, where its names end.
+    /// Parses statements up to the end of their block, where the scope of its names ends.
     fn block(&mut self) -> Option<()> {
         let outer = self.names.len();
         self.nested(|checker| {
@@ -347,7 +349,7 @@ impl<'t, 'r> Checker<'t, 'r> {
         }
     }
 
-    /// Parses a loop over keys or arguments, or with numeric bounds; loops may not be nested.
+    /// Parses a loop over keys or arguments, or with numeric bounds. Loops must not be nested.
     fn repetition(&mut self) -> Option<()> {
         if self.is_in_loop {
             return None;
@@ -382,7 +384,7 @@ impl<'t, 'r> Checker<'t, 'r> {
         Some(())
     }
 
-    /// Parses `1, #KEYS`, `1, 10` and the like, with or without a step.
+    /// Parses the bounds of a loop, such as `1, #KEYS` or `1, 10`, with or without a step.
     fn numeric_bounds(&mut self) -> Option<Rounds> {
         self.whole_number()?;
         self.mark(",")?;
@@ -431,7 +433,7 @@ impl<'t, 'r> Checker<'t, 'r> {
         let mut has_fields = false;
         loop {
             let name = self.name()?;
-            // Neither table may be changed, and a name for a key must keep that meaning.
+            // The tables `KEYS` and `ARGV` must not be changed, and the name of a key must not receive another value.
             if self.class_of(name) != Some(Class::Value) {
                 return None;
             }
@@ -508,7 +510,7 @@ impl<'t, 'r> Checker<'t, 'r> {
 
     fn primary(&mut self) -> Option<Given<'t>> {
         match self.next()? {
-            // A call receives the digits unchanged, unless there are many or the first one is zero.
+            // A call receives the digits unchanged only if there are fewer than ten and the first one is not zero.
             Token::Number(digits) if digits.len() < 10 && digits.iter().all(u8::is_ascii_digit) => {
                 Some(Given::One(if digits.starts_with(b"0") { Word::Any } else { Word::Literal(digits) }))
             }
@@ -541,7 +543,7 @@ impl<'t, 'r> Checker<'t, 'r> {
         }
     }
 
-    /// Parses `[…]` after the table of keys.
+    /// Parses `[…]` after `KEYS`.
     fn element(&mut self) -> Option<Given<'t>> {
         self.mark("[")?;
         self.inspected(Self::expression)?;
@@ -549,8 +551,8 @@ impl<'t, 'r> Checker<'t, 'r> {
         Some(Given::One(Word::Key))
     }
 
-    /// Parses fields after a value; returns whether there are any. Calls are rejected, because the function could be
-    /// anything.
+    /// Parses field accesses after a value; returns whether there are any. Rejects calls, because the called function
+    /// is unknown.
     fn suffixes(&mut self) -> Option<bool> {
         let start = self.at;
         loop {
@@ -612,7 +614,7 @@ impl<'t, 'r> Checker<'t, 'r> {
                 self.has_effects |= !command.spec.flags.contains(Flags::READONLY);
                 is_confined.then_some(ANY)
             }
-            // The level and the words; the log is not part of the keyspace.
+            // `redis.log` has a level and words as arguments; it does not access the keyspace.
             (b"redis", b"log") => self.words().map(|_| ANY),
             (b"", b"unpack") if self.is_whole_table() => {
                 let is_keys = matches!(self.name().and_then(|name| self.class_of(name)), Some(Class::Keys));
@@ -627,7 +629,7 @@ impl<'t, 'r> Checker<'t, 'r> {
                 let known = SHORT.iter().find(|known| (known.0, known.1) == (library, function))?;
                 self.packs |= library == b"cmsgpack" && function == b"pack";
                 let (words, rest) = match (library, function) {
-                    // These return their arguments or parts of them.
+                    // These functions return their arguments or parts of their arguments.
                     (b"", b"assert" | b"next" | b"unpack") | (b"table", b"remove") => self.words()?,
                     (b"table", b"insert") => self.element_of_table(Self::words)?,
                     _ => self.inspected(Self::words)?,
@@ -639,15 +641,15 @@ impl<'t, 'r> Checker<'t, 'r> {
         }
     }
 
-    /// Whether the next word is one of the two tables as a whole, without a field access.
+    /// Whether the next word is `KEYS` or `ARGV` without a field access.
     fn is_whole_table(&self) -> bool {
         matches!(self.peek(), Some(Token::Word(name))
             if matches!(self.class_of(name), Some(Class::Keys | Class::Arguments)))
             && matches!(self.peek_second(), Some(Token::Mark("," | ")")))
     }
 
-    /// Parses arguments up to the closing bracket; returns the words, and a last one that stands for any number of
-    /// words.
+    /// Parses arguments up to the closing bracket. Returns the words, and a last word that represents any number of
+    /// further words, if there is one.
     fn words(&mut self) -> Option<(Vec<Word<'t>>, Option<Word<'t>>)> {
         if self.takes(Token::Mark(")")) {
             return Some((Vec::new(), None));

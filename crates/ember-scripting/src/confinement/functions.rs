@@ -1,7 +1,7 @@
 //! Determines which functions of a library are confined.
 //!
-//! A library's text is parsed as long as it only declares local functions and constants and registers functions; if it
-//! does anything else, none of its functions is treated as confined.
+//! A library may only declare local functions and constants, and register functions. If its text contains anything
+//! else, none of its functions is treated as confined.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::lexer::Token;
 use super::{Confinement, tokens};
 use crate::commands::Commands;
 
-/// Returns the confined functions that a library's text registers, by name. O(length of the text).
+/// Returns the confined functions that a library's text registers, by name. Takes O(length of the text) steps.
 pub fn confined_functions(commands: &dyn Commands, text: &[u8]) -> BTreeMap<Vec<u8>, Confinement> {
     let Some(tokens) = tokens(text) else { return BTreeMap::new() };
     let mut reader = Reader {
@@ -30,14 +30,14 @@ struct Reader<'t, 'r> {
     tokens: &'r [Token<'t>],
     at: usize,
     commands: &'r dyn Commands,
-    /// The names declared so far, which are visible in functions.
+    /// The names that the library has declared so far, which the library's functions can access.
     names: Vec<(&'t [u8], Class)>,
-    /// The local functions that are confined.
+    /// The confined local functions, by name.
     local: BTreeMap<&'t [u8], Confinement>,
     registered: BTreeMap<Vec<u8>, Confinement>,
-    /// Whether functions share values.
+    /// Whether the library declares values that its functions share.
     has_values: bool,
-    /// Whether there are functions that are not confined.
+    /// Whether the library contains functions that are not confined.
     has_others: bool,
 }
 
@@ -91,11 +91,13 @@ impl<'t> Reader<'t, '_> {
                 _ => return None,
             }
         }
-        // A function that is not confined may store a table there whose metatable runs anything.
+        // A function that is not confined may store a table in a shared value, and the metatable of that table may call
+        // anything.
         (!self.has_values || !self.has_others).then_some(())
     }
 
-    /// Parses parameters and body of a function, including its end.
+    /// Parses the parameters and the body of a function, including its `end`; returns its confinement, if it is
+    /// confined.
     fn function(&mut self) -> Option<Option<Confinement>> {
         self.mark("(")?;
         let mut parameters = Vec::new();
@@ -109,7 +111,7 @@ impl<'t> Reader<'t, '_> {
         let end = self.end_of_function()?;
         self.at = end + 1;
         let classes = [Class::Keys, Class::Arguments];
-        // Further parameters are nil.
+        // Parameters after the first two are nil.
         let classes = classes.into_iter().chain(std::iter::repeat(Class::Value));
         let mut names = self.names.clone();
         names.extend(parameters.into_iter().zip(classes));
@@ -118,7 +120,7 @@ impl<'t> Reader<'t, '_> {
         Some(confinement)
     }
 
-    /// The position of the `end` of the function whose body begins here.
+    /// Returns the position of the `end` of the function whose body begins at the current token.
     fn end_of_function(&self) -> Option<usize> {
         let mut open = 1;
         for (at, token) in self.tokens.iter().enumerate().skip(self.at) {
@@ -136,7 +138,7 @@ impl<'t> Reader<'t, '_> {
 
     /// Parses `.register_function(…)` or `.register_function{…}` after `redis`.
     fn registration(&mut self) -> Option<()> {
-        // A local name would hide the library's.
+        // A local name `redis` or `server` would shadow the library.
         if self.names.iter().any(|(name, _)| matches!(*name, b"redis" | b"server")) {
             return None;
         }
@@ -165,7 +167,7 @@ impl<'t> Reader<'t, '_> {
         Some(text)
     }
 
-    /// Parses a function, or the name of a local one.
+    /// Parses a function, or the name of a local function.
     fn callback(&mut self) -> Option<Option<Confinement>> {
         let name = self.word()?;
         if name == b"function" {
@@ -174,7 +176,7 @@ impl<'t> Reader<'t, '_> {
         Some(self.local.get(name).copied())
     }
 
-    /// Parses the fields after `{`, including the closing bracket.
+    /// Parses the fields of `register_function{…}` after the opening bracket, including the closing bracket.
     fn named_declaration(&mut self) -> Option<(&'t [u8], Option<Confinement>)> {
         let (mut name, mut confinement) = (None, None);
         while !self.takes(Token::Mark("}")) {

@@ -1,25 +1,25 @@
-//! Splits a Lua source into tokens like Lua 5.1's own lexer; rejects anything invalid or unusual.
+//! Splits Lua source into tokens like Lua 5.1's lexer; rejects source that is invalid or uses rare syntax.
 
-/// A token of a source.
+/// A token of Lua source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'t> {
     /// A name or a keyword.
     Word(&'t [u8]),
-    /// A number as written.
+    /// A number, as written in the source.
     Number(&'t [u8]),
-    /// A string; `None` if it has escapes, so that its value differs from the source text.
+    /// A string; `None` if it contains escapes, so that its value differs from the source text.
     Text(Option<&'t [u8]>),
-    /// An operator or another mark.
+    /// An operator or punctuation.
     Mark(&'static str),
 }
 
-/// The marks, each before those that are its prefixes.
+/// All marks; each precedes the marks that are its prefixes.
 const MARKS: [&str; 24] = [
     "...", "..", "==", "~=", "<=", ">=", "+", "-", "*", "/", "%", "^", "#", "<", ">", "=", "(", ")", "{",
     "}", "[", "]", ";", ":",
 ];
 
-/// Returns the tokens of `text`; `None` if there are more than `count_max`, or if it cannot be split.
+/// Returns the tokens of `text`; `None` if there are more than `count_max` tokens, or if the text is not valid.
 pub(super) fn tokens(text: &[u8], count_max: usize) -> Option<Vec<Token<'_>>> {
     let mut lexer = Lexer { text, at: 0 };
     let mut tokens = Vec::new();
@@ -42,7 +42,7 @@ impl<'t> Lexer<'t> {
         &self.text[self.at..]
     }
 
-    /// Consumes bytes while `is_such` accepts them.
+    /// Consumes bytes as long as `is_such` returns true; returns them.
     fn take_while(&mut self, is_such: impl Fn(u8) -> bool) -> &'t [u8] {
         let rest = self.rest();
         let end = rest.iter().position(|&byte| !is_such(byte)).unwrap_or(rest.len());
@@ -50,7 +50,7 @@ impl<'t> Lexer<'t> {
         &rest[..end]
     }
 
-    /// Returns the next token; `Some(None)` at the end.
+    /// Returns the next token; `Some(None)` at the end of the text.
     fn next_token(&mut self) -> Option<Option<Token<'t>>> {
         self.skip_blanks()?;
         let rest = self.rest();
@@ -63,7 +63,7 @@ impl<'t> Lexer<'t> {
             b'"' | b'\'' => Token::Text(self.string(first)?),
             b'[' if matches!(rest.get(1), Some(b'[' | b'=')) => {
                 let text = self.long_bracket()?;
-                // A line end directly after the bracket is not part of the string.
+                // A line break directly after the opening bracket is not part of the string.
                 Token::Text((!text.starts_with(b"\n") && !text.contains(&b'\r')).then_some(text))
             }
             b',' => self.mark(","),
@@ -81,7 +81,7 @@ impl<'t> Lexer<'t> {
         Token::Mark(mark)
     }
 
-    /// Skips blanks and comments.
+    /// Skips white space and comments.
     fn skip_blanks(&mut self) -> Option<()> {
         loop {
             self.take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 11 | 12));
@@ -97,7 +97,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Consumes everything that Lua's lexer treats as part of the number, valid or not.
+    /// Consumes all characters that Lua's lexer treats as part of a number, even if the number is invalid.
     fn number(&mut self) -> &'t [u8] {
         let start = self.at;
         self.take_while(|byte| byte.is_ascii_digit() || byte == b'.');
@@ -111,7 +111,7 @@ impl<'t> Lexer<'t> {
         &self.text[start..self.at]
     }
 
-    /// Reads the string that begins here with this quote.
+    /// Reads the string that begins at the current position with `quote`.
     fn string(&mut self, quote: u8) -> Option<Option<&'t [u8]>> {
         self.at += 1;
         let start = self.at;
@@ -133,14 +133,14 @@ impl<'t> Lexer<'t> {
         Some((!has_escapes).then_some(text))
     }
 
-    /// The number of `=` in the long bracket that begins here, if one does.
+    /// Returns the number of `=` in the long bracket at the current position; `None` if there is none.
     fn bracket_level(&self) -> Option<usize> {
         let inner = self.rest().strip_prefix(b"[")?;
         let level = inner.iter().position(|&byte| byte != b'=')?;
         (inner[level] == b'[').then_some(level)
     }
 
-    /// Reads the text between the long brackets, the first of which begins here.
+    /// Reads the text between long brackets; the opening bracket begins at the current position.
     fn long_bracket(&mut self) -> Option<&'t [u8]> {
         let level = self.bracket_level()?;
         let close = [&b"]"[..], &vec![b'='; level], b"]"].concat();

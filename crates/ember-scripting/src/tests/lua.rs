@@ -9,7 +9,7 @@ use super::super::interpreter::Interpreter;
 use super::super::scripts::sha_of;
 use super::{Echo, run};
 
-/// Runs a script that is stopped after it has been asked this many times whether it continues.
+/// Runs a script that is ended at the check whether to continue with the number `questions`.
 fn run_for(questions: usize, script: &str) -> String {
     let mut interpreter = Interpreter::new(256 * 1024 * 1024, RedisVersion::ANSWERED).unwrap();
     let body = interpreter.script(&sha_of(script.as_bytes()), script.as_bytes()).unwrap();
@@ -22,14 +22,14 @@ fn run_for(questions: usize, script: &str) -> String {
     }
 }
 
-/// The beginning of scripts that need a long list.
+/// Lua code that creates a long list.
 const LIST: &str = "local t = {} for i = 1, 10000 do t[i] = i end";
 
-/// The number of questions for each script depends on the work it causes, not on its number of Lua instructions.
-/// Unmodified Lua asks less than a tenth as often.
+/// The number of checks whether to continue depends on the work of a script, not on its number of Lua instructions.
+/// Unmodified Lua makes less than a tenth as many checks.
 #[test]
 fn work_in_functions_written_in_c_is_counted() {
-    // Source text is at most 1 MiB, and building it counts, too.
+    // The length of source text is limited to 1 MiB, and the work of building it is counted, too.
     for (questions, script) in [
         (200, "string.find(('a'):rep(200), ('.-'):rep(5) .. 'b')"),
         (200, "string.match(('a'):rep(300), ('a-'):rep(4) .. 'b')"),
@@ -110,7 +110,8 @@ fn long_strings_are_joined_in_pieces() {
     let same = "local a = ('ab'):rep(1000000) local b, c, d = a .. 'ab', 'ab' .. a, 'a' .. ('ba'):rep(1000000) .. 'b' \
                 return table.concat({#b, tostring(b == c), tostring(b == d), b:sub(1, 3), b:sub(-3), #(b .. 12 .. c)}, ' ')";
     assert_eq!(run(same), "$33|2000002 true true aba bab 4000006");
-    // A script frees its memory wherever it is ended: otherwise a tenth of the rounds would use up the limit.
+    // An ended script frees its memory wherever it is ended: otherwise a tenth of the rounds would reach the memory
+    // limit.
     let mut interpreter = Interpreter::new(256 * 1024 * 1024, RedisVersion::ANSWERED).unwrap();
     let script = b"local s = ('x'):rep(10000000) while true do local t = s .. s end";
     let body = interpreter.script(&sha_of(script), script).unwrap();
@@ -127,7 +128,7 @@ fn long_strings_are_joined_in_pieces() {
 
 #[test]
 fn adversarial_tables_are_not_slow() {
-    // The length operator took linear time on tables constructed for that.
+    // In unmodified Lua, the length operator takes linear time on tables that are constructed for that.
     let length = "local t = {} for i = 31, 0, -1 do t[2 ^ i] = 1 end for i = 100000, 1, -1 do t[i] = 1 end \
                   local n = #t return t[n] == 1 and t[n + 1] == nil";
     assert_eq!(run(length), ":1");
@@ -148,15 +149,15 @@ fn patterns_nested_too_deep_are_errors() {
     assert_eq!(run("return #string.match(('a'):rep(2000), ('a?'):rep(900))"), ":900");
     assert_eq!(run("return select('#', string.find(('a'):rep(50), ('(a)'):rep(32)))"), ":34");
     assert_eq!(run("return string.find('a', ('('):rep(33))"), "-ERR user_script:1: too many captures");
-    // The depth of one match does not count towards the next.
+    // The depth of one match does not count towards the next match.
     assert_eq!(run("return select(2, string.gsub(('a'):rep(5000), 'a?', ''))"), ":5001");
-    // At the maximum call depth the stack is still large enough.
+    // Even at the maximum call depth, the stack is large enough.
     let nested = "local function f(n) pcall(string.find, ('a'):rep(999), ('a?'):rep(999)) \
                   return (('x'):gsub('x', function() return f(n + 1) end)) end return f(1)";
     assert!(run(nested).contains("C stack overflow"));
 }
 
-/// Returns the shortest time of three runs.
+/// Returns the shortest time of three runs of a script.
 fn time_of(script: &str) -> Duration {
     let timed = || {
         let started = Instant::now();
@@ -166,8 +167,8 @@ fn time_of(script: &str) -> Duration {
     (0..3).map(|_| timed()).min().unwrap()
 }
 
-/// Asserts that the first script takes less than ten times the time of the second. Both are of the same size; the
-/// quadratic ones took a hundred times as long.
+/// Asserts that the first script takes less than ten times as long as the second. Both process the same amount of data;
+/// quadratic implementations took a hundred times as long.
 #[track_caller]
 fn assert_no_slower(script: &str, than: &str) {
     let (time, usual) = (time_of(script), time_of(than));
@@ -190,7 +191,7 @@ fn strings_that_differ_in_the_middle_are_no_slower() {
 
 #[test]
 fn colliding_numbers_are_no_slower() {
-    // Lua 5.1.5 hashes a number as the sum of its two halves.
+    // Lua 5.1.5 hashes a number as the sum of its two 32-bit halves, so these numbers collide there.
     let numbers = |expression: &str| {
         format!("redis.setresp(3) local t = {{}} for i = 1, 20000 do t[{expression}] = i end return true")
     };
@@ -233,11 +234,11 @@ fn calls_nested_too_deep_are_errors() {
         let answer = run(script);
         assert!(answer.contains(words), "{script}: {answer}");
     }
-    // As many results as calls, each with one more than the one below.
+    // There are as many results as nested calls: each call adds one result.
     assert_eq!(run("local function f() return pcall(f) end return (f())"), ":1");
     assert_eq!(run("local function f() return xpcall(f, tostring) end return (f())"), ":1");
     assert_eq!(run("return select('#', pcall(unpack, {}, 1, 7990))"), ":7991");
-    // Many fixed parameters, few arguments.
+    // A function with many fixed parameters is called with few arguments.
     let names: Vec<String> = (1..200).map(|number| format!("p{number}")).collect();
     let names = names.join(", ");
     let script = format!(

@@ -1,24 +1,24 @@
-//! Why a call is not allowed.
+//! The reasons for which a call is denied.
 
 use ember_protocol::Args;
 
 use super::user::User;
 use crate::catalogue::registry::Command;
 
-/// Why a call is not allowed, with the index of the argument. Later variants have precedence: a selector that denies
-/// with an earlier one allowed less of the call.
+/// The part of a call that is denied, with the index of its argument. Later variants take precedence: a selector that
+/// denies a call with a later variant allows more of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Denial {
-    /// The command.
+    /// The command is not allowed.
     Command,
-    /// A key.
+    /// The key at this argument index is not allowed.
     Key(usize),
-    /// A channel.
+    /// The channel at this argument index is not allowed.
     Channel(usize),
 }
 
 impl Denial {
-    /// Returns the sentence of ACL DRYRUN about a call of `user`, which names the key or channel, too.
+    /// Returns the sentence of ACL DRYRUN about a call of `user`, including the denied key or channel.
     pub(crate) fn explain(self, user: &User, command: &Command, args: Args<'_>) -> Vec<u8> {
         let (verb, what, kind) = match self {
             Denial::Command => (&b"run"[..], command.full_name.as_bytes(), &b"command"[..]),

@@ -1,4 +1,4 @@
-//! The `aclfile` with users: one user per line, `user name rule …`, no comments.
+//! The `aclfile`, which defines users: one `user name rule …` line per user, without comments.
 
 use std::collections::HashSet;
 use std::io;
@@ -7,14 +7,14 @@ use super::rule::{RuleError, has_spaces, join_selectors};
 use super::selector::Grammar;
 use super::user::User;
 
-/// The end of an ACL LOAD error, after all mistakes.
+/// The end of an ACL LOAD error, after the list of all mistakes.
 const NOTHING_CHANGED: &[u8] =
     b"WARNING: ACL errors detected, no change to the previously active ACL rules was performed";
 
-/// Returns the users in `text`, the file at `path`; `make` creates a user without permissions.
+/// Returns the users defined in `text`, the contents of the file at `path`; `make` creates a user without permissions.
 ///
 /// # Errors
-/// All mistakes, in Redis's words, in one line.
+/// Returns one line with all mistakes, with Redis's texts.
 pub(super) fn parse(
     text: &[u8],
     path: &str,
@@ -54,8 +54,8 @@ pub(super) fn parse(
     Err(errors)
 }
 
-/// Applies the rules of a line. Rules may contain secrets, so only the place of the first mistake is reported, but all
-/// unknown commands.
+/// Applies the rules of a line. Rules may contain secrets, so an error contains only the position of the first mistake;
+/// unknown commands are listed by name.
 fn apply<'l>(
     user: &mut User,
     words: impl Iterator<Item = &'l [u8]>,
@@ -85,7 +85,7 @@ fn apply<'l>(
     }
 }
 
-/// Returns the system's error text in the wording of C's `strerror`.
+/// Returns the system's error text, worded like C's `strerror`.
 pub(super) fn system_reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.rsplit_once(" (os error").map_or(text.as_str(), |(reason, _)| reason).to_owned()

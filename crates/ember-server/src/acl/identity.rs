@@ -1,4 +1,4 @@
-//! The user of a connection.
+//! The user as which a connection makes its calls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::user::{DEFAULT_NAME, User};
 use super::users::{Acl, Standing};
 
-/// The user of a connection.
+/// The user of a connection, and whether the connection has authenticated.
 pub(crate) struct Identity {
     pub(crate) acl: &'static Acl,
     pub(crate) user: Arc<User>,
-    /// The generation of the user table when `user` was looked up.
+    /// The generation of the user table at the last lookup of `user`.
     pub(crate) generation: u64,
-    /// The connection has authenticated, or needed no password when it connected.
+    /// Whether the connection has authenticated, or needed no password when it connected.
     pub(crate) has_authenticated: bool,
 }
 
@@ -35,7 +35,7 @@ impl Identity {
         &self.user
     }
 
-    /// Whether the user may do everything.
+    /// Whether the user may make all calls, so that no call needs a check.
     pub(crate) fn is_unrestricted(&self) -> bool {
         self.user.is_unrestricted()
     }

@@ -1,29 +1,29 @@
-//! The newest denials, newest first: the entries of ACL LOG, and the counters of INFO.
+//! The log of the newest denials, which ACL LOG shows, and counters of denials, which INFO shows.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-/// Denials of the same kind within this time are one entry.
+/// The time in ms within which denials of the same kind are combined in one entry.
 const GROUPING_MS: i64 = 60_000;
 
-/// Entries compared when searching for one of the same kind.
+/// The maximum number of entries that are compared to find one of the same kind.
 const GROUPING_ENTRIES_MAX: usize = 10;
 
-/// Bytes of a key or channel that an entry keeps, so that large arguments do not fill the log.
+/// The maximum number of bytes of a key or channel that an entry stores, so that large arguments do not fill the log.
 const OBJECT_BYTES_MAX: usize = 16 * 1024;
 
-/// The kind of a denial.
+/// The denied action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// Running a command.
+    /// The client called a command.
     Command,
-    /// Using a key.
+    /// The client accessed a key.
     Key,
-    /// Using a channel.
+    /// The client accessed a channel.
     Channel,
-    /// Authenticating as a user.
+    /// The client tried to authenticate as a user.
     Auth,
 }
 
@@ -31,7 +31,7 @@ impl Reason {
     /// All reasons, in the order of the counters.
     const ALL: [Reason; 4] = [Reason::Auth, Reason::Command, Reason::Key, Reason::Channel];
 
-    /// Returns the name in ACL LOG.
+    /// Returns the reason's name in ACL LOG.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Reason::Command => "command",
@@ -42,25 +42,25 @@ impl Reason {
     }
 }
 
-/// A denial, or several of the same kind.
+/// One denial, or several of the same kind.
 #[derive(Clone, Debug)]
 pub(crate) struct LogEntry {
-    /// The number of the entry since startup.
+    /// The number of the entry, counted since startup.
     pub(crate) id: u64,
-    /// The number of denials.
+    /// The number of denials that the entry combines.
     pub(crate) count: u64,
     pub(crate) reason: Reason,
     /// The origin of the call: `toplevel`, `multi` or `lua`.
     pub(crate) context: &'static str,
     /// The command, key or channel; for a failed login, the command that attempted it.
     pub(crate) object: Vec<u8>,
-    /// The denied user; for a failed login, the named user.
+    /// The denied user; for a failed login, the user name that the client sent.
     pub(crate) user: Box<[u8]>,
-    /// The CLIENT LIST line of the last caller.
+    /// The CLIENT LIST line of the client that was denied last.
     pub(crate) client: Vec<u8>,
-    /// Unix time in ms.
+    /// When the first denial occurred, as Unix time in ms.
     pub(crate) created_ms: i64,
-    /// Unix time in ms of the last denial.
+    /// When the last denial occurred, as Unix time in ms.
     pub(crate) updated_ms: i64,
 }
 
@@ -74,17 +74,17 @@ impl LogEntry {
     }
 }
 
-/// The log.
+/// The log of denials.
 #[derive(Default)]
 pub(crate) struct AclLog {
     entries: Mutex<VecDeque<LogEntry>>,
     made: AtomicU64,
-    /// Denials since startup, in the order of [`Reason::ALL`].
+    /// The number of denials since startup, in the order of [`Reason::ALL`].
     counters: [AtomicU64; 4],
 }
 
 impl AclLog {
-    /// Adds a denial, and sets its `id`. At most `max` entries are kept.
+    /// Adds a denial, and sets its `id`. Retains at most `max` entries.
     pub(crate) fn enter(&self, mut entry: LogEntry, max: usize) {
         let counter = Reason::ALL.iter().position(|&reason| reason == entry.reason);
         self.counters[counter.expect("all reasons are listed")].fetch_add(1, Ordering::Relaxed);
@@ -112,12 +112,12 @@ impl AclLog {
         self.entries.lock().iter().take(count).cloned().collect()
     }
 
-    /// Removes all entries; the counters stay.
+    /// Removes all entries; the counters are not reset.
     pub(crate) fn clear(&self) {
         self.entries.lock().clear();
     }
 
-    /// Denials since startup: of logins, commands, keys and channels.
+    /// Returns the number of denials since startup: of logins, commands, keys and channels.
     pub(crate) fn counts(&self) -> [u64; 4] {
         self.counters.each_ref().map(|counter| counter.load(Ordering::Relaxed))
     }

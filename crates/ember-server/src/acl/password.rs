@@ -10,14 +10,14 @@ use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 pub(super) struct PasswordHash([u8; SHA256_OUTPUT_LEN]);
 
 impl PasswordHash {
-    /// Returns the hash of `password`. O(length).
+    /// Returns the hash of `password`. Takes O(length) steps.
     pub(super) fn of(password: &[u8]) -> PasswordHash {
         let mut bytes = [0; SHA256_OUTPUT_LEN];
         bytes.copy_from_slice(digest(&SHA256, password).as_ref());
         PasswordHash(bytes)
     }
 
-    /// Parses exactly 64 lowercase hexadecimal digits.
+    /// Parses a hash of exactly 64 lowercase hexadecimal digits.
     pub(super) fn parse(digits: &[u8]) -> Option<PasswordHash> {
         if digits.len() != SHA256_OUTPUT_LEN * 2 {
             return None;
@@ -34,7 +34,7 @@ impl PasswordHash {
         Some(PasswordHash(bytes))
     }
 
-    /// Whether both are hashes of the same password, in a time that reveals nothing about either.
+    /// Whether both are hashes of the same password. The time of the comparison reveals nothing about either hash.
     pub(super) fn matches(&self, other: &PasswordHash) -> bool {
         verify_slices_are_equal(&self.0, &other.0).is_ok()
     }

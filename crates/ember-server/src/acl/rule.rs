@@ -1,23 +1,23 @@
-//! Rule errors, in Redis's words, and rules of several words.
+//! Rule errors, with Redis's texts, and the joining of rules that consist of several words.
 
 use std::fmt;
 
-/// Why a rule was refused.
+/// The reason why a rule was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RuleError {
-    /// It is not a rule, or contains a pattern with invalid characters.
+    /// The text is not a rule, or contains a pattern with invalid characters.
     Syntax,
-    /// There is no such command, subcommand or category.
+    /// The rule contains an unknown command, subcommand or category.
     UnknownCommand,
-    /// A key pattern after one that allows every key.
+    /// A key pattern follows a rule that allows every key.
     KeysAfterAll,
-    /// A channel pattern after one that allows every channel.
+    /// A channel pattern follows a rule that allows every channel.
     ChannelsAfterAll,
-    /// The password to be removed does not exist.
+    /// The user does not have the password to be removed.
     NoSuchPassword,
-    /// Not a password hash.
+    /// The text is not a password hash.
     BadHash,
-    /// The first argument of a subcommand cannot be restricted.
+    /// A rule restricts the first argument of a subcommand, which is not supported.
     SubcommandArgument,
 }
 
@@ -43,10 +43,10 @@ impl fmt::Display for RuleError {
     }
 }
 
-/// Joins the words of each selector, `(+get`, `~a*)`, to one rule. Other words are unchanged.
+/// Joins the words of each selector into one rule, such as `(+get` and `~a*)`. Other words are unchanged.
 ///
 /// # Errors
-/// The index of the word whose parenthesis is not closed.
+/// Returns the index of the word whose parenthesis is not closed.
 pub(super) fn join_selectors<'w>(words: impl Iterator<Item = &'w [u8]>) -> Result<Vec<Vec<u8>>, usize> {
     let mut rules: Vec<Vec<u8>> = Vec::new();
     let mut open_at = None;
@@ -64,7 +64,8 @@ pub(super) fn join_selectors<'w>(words: impl Iterator<Item = &'w [u8]>) -> Resul
     open_at.map_or(Ok(rules), Err)
 }
 
-/// Whether `text` is invalid as a user name or a pattern: a rule with white space or a NUL could not be read back.
+/// Whether `text` contains white space or a NUL, which is invalid in a user name or pattern, because the rule could not
+/// be parsed again.
 pub(crate) fn has_spaces(text: &[u8]) -> bool {
     text.iter().any(|byte| matches!(byte, b' ' | b'\t'..=b'\r' | 0))
 }

@@ -1,5 +1,5 @@
-//! A selector: one set of rules about commands, keys and channels. A call is allowed when one selector of its user
-//! allows all of it.
+//! A selector: one set of rules about commands, keys and channels. A call is allowed if at least one selector of its
+//! user allows the command and all its keys and channels.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use super::rule::{RuleError, has_spaces};
 use crate::catalogue::redis_commands;
 use crate::catalogue::registry::{Command, Registry};
 
-/// The environment in which rules are parsed.
+/// The context in which rules are parsed.
 #[derive(Clone, Copy)]
 pub(crate) struct Grammar<'r> {
-    /// The commands.
+    /// The registry of the server's commands.
     pub(crate) registry: &'r Registry,
-    /// Whether new users and selectors may use every channel (`acl-pubsub-default`).
+    /// Whether new users and selectors may access every channel (`acl-pubsub-default`).
     pub(crate) allows_channels: bool,
 }
 
@@ -37,24 +37,25 @@ struct KeyPattern {
     writes: bool,
 }
 
-/// A command rule, kept for ACL LIST, which shows rules in their original order.
+/// A command rule, stored for ACL LIST, which shows rules in their original order.
 #[derive(Clone, Debug)]
 struct CommandRule {
     allows: bool,
-    /// In lower case: a command, `container|subcommand`, `command|argument` or `@category`.
+    /// The name in lower case: a command, `container|subcommand`, `command|argument` or `@category`.
     name: Vec<u8>,
 }
 
-/// A selector.
+/// One set of rules of a user.
 #[derive(Clone, Debug)]
 pub(super) struct Selector {
     all_keys: bool,
     all_channels: bool,
-    /// No command was removed since all were allowed, so the set need not be read.
+    /// Whether no command was removed since all were allowed, so that the set need not be read.
     all_commands: bool,
-    /// It began with all commands, including future ones; its description begins with `+@all`.
+    /// Whether the rules begin with `+@all`, which includes future commands. The description then begins with `+@all`,
+    /// too.
     began_with_all: bool,
-    /// One bit for each command and subcommand, by its index in the registry.
+    /// The allowed commands and subcommands: one bit each, by index in the registry.
     commands: Box<[u64]>,
     /// Commands that are allowed only with these first arguments, by command index.
     first_arguments: BTreeMap<u16, Vec<Vec<u8>>>,
@@ -64,7 +65,7 @@ pub(super) struct Selector {
 }
 
 impl Selector {
-    /// Creates a selector that allows nothing, except possibly channels.
+    /// Creates a selector that allows nothing; channels are allowed if `grammar` allows them.
     pub(super) fn new(grammar: Grammar<'_>) -> Selector {
         Selector {
             all_keys: false,
@@ -79,10 +80,10 @@ impl Selector {
         }
     }
 
-    /// Parses a selector from `text`, the rules between parentheses.
+    /// Parses a selector from `text`: the rules, without the parentheses.
     ///
     /// # Errors
-    /// The error of the first invalid rule.
+    /// Returns the error of the first invalid rule.
     pub(super) fn parse(text: &[u8], grammar: Grammar<'_>) -> Result<Selector, RuleError> {
         let mut selector = Selector::new(grammar);
         let rules = text.split(|&byte| has_spaces(&[byte])).filter(|rule| !rule.is_empty());
@@ -90,7 +91,7 @@ impl Selector {
         Ok(selector)
     }
 
-    /// Whether it allows everything, so that no call needs a check.
+    /// Whether the selector allows all calls, so that no call needs a check.
     pub(super) fn is_unrestricted(&self) -> bool {
         self.all_commands && self.all_keys && self.all_channels
     }
@@ -98,7 +99,7 @@ impl Selector {
     /// Applies one rule.
     ///
     /// # Errors
-    /// The error of the rule; the selector is then unchanged.
+    /// Returns the error of the rule; the selector is then unchanged.
     pub(super) fn apply(&mut self, rule: &[u8], grammar: Grammar<'_>) -> Result<(), RuleError> {
         let is = |word: &str| rule.eq_ignore_ascii_case(word.as_bytes());
         match rule {
@@ -189,7 +190,7 @@ impl Selector {
     fn apply_category(&mut self, name: &[u8], allows: bool, registry: &Registry) -> Result<(), RuleError> {
         let category = category_named(&name[1..]).ok_or(RuleError::UnknownCommand)?;
         self.record_rule(allows, name);
-        // A container in the category includes its subcommands, so they follow it, as in the registry.
+        // A category that contains a container includes its subcommands, which follow the container in the registry.
         for command in registry.all() {
             if command.spec.all_categories().contains(category) {
                 self.set_command(command, allows, registry);
@@ -206,7 +207,8 @@ impl Selector {
                 self.record_rule(false, command.full_name.as_bytes());
             }
             None => {
-                // No bit changes, but the rule is kept for servers that have the command.
+                // The command does not exist here, so no bit changes, but the rule is stored for servers that have the
+                // command.
                 let name = redis_commands::known(name).ok_or(RuleError::UnknownCommand)?;
                 self.record_rule(false, name.as_bytes());
             }
@@ -245,7 +247,7 @@ impl Selector {
         Ok(())
     }
 
-    /// Keeps a rule for a Redis command that ember does not have, optionally with a subcommand or a first argument.
+    /// Stores a rule for a Redis command that ember does not have, optionally with a subcommand or a first argument.
     fn allow_absent(&mut self, name: &[u8]) -> Result<(), RuleError> {
         if redis_commands::known(name).is_none() {
             let bar = name.iter().rposition(|&byte| byte == b'|').ok_or(RuleError::UnknownCommand)?;
@@ -288,7 +290,7 @@ impl Selector {
         self.commands[usize::from(index) / 64] & 1 << (index % 64) != 0
     }
 
-    /// Keeps a rule for the description. It replaces earlier ones about the same command and its subcommands.
+    /// Stores a rule for the description. It replaces earlier rules about the same command and its subcommands.
     fn record_rule(&mut self, allows: bool, name: &[u8]) {
         let name = name.to_ascii_lowercase();
         self.command_rules.retain(|known| {
@@ -298,12 +300,12 @@ impl Selector {
         self.command_rules.push(CommandRule { allows, name });
     }
 
-    // Checks.
+    // Checks of calls.
 
     /// Checks whether the whole call is allowed.
     ///
     /// # Errors
-    /// The command, or the first key or channel, that is not allowed.
+    /// Returns the command, or the first key or channel, that is not allowed.
     pub(super) fn check(&self, command: &Command, args: Args<'_>) -> Result<(), Denial> {
         if !self.allows_command(command, args) {
             return Err(Denial::Command);
@@ -327,13 +329,13 @@ impl Selector {
         allowed.iter().any(|allowed| allowed.eq_ignore_ascii_case(argument))
     }
 
-    /// Whether every key may be read.
+    /// Whether the selector allows reading every key.
     pub(super) fn reads_any_key(&self) -> bool {
         self.all_keys || self.keys.iter().any(|pattern| pattern.reads && *pattern.pattern == *b"*")
     }
 
     fn check_keys(&self, command: &Command, args: Args<'_>) -> Result<(), Denial> {
-        // A call with fewer keys than its count says has none, as in Redis: its handler returns the error.
+        // A call with fewer keys than its key count has no keys to check, as in Redis: its handler returns an error.
         if command.spec.miscounts_keys(args) {
             return Ok(());
         }
@@ -341,7 +343,7 @@ impl Selector {
             if flags.contains(KeyFlags::NOT_KEY) {
                 continue;
             }
-            // If the access to a key is unknown, it may be anything.
+            // If the kind of access to a key is unknown, all kinds are assumed.
             let reads = flags.contains(KeyFlags::ACCESS) || flags.is_empty();
             let writes =
                 flags.is_empty() || flags.intersects(KeyFlags::INSERT | KeyFlags::DELETE | KeyFlags::UPDATE);
@@ -373,7 +375,7 @@ impl Selector {
     }
 
     /// Whether a channel, or a pattern of channels to subscribe to, is allowed. The channels that a pattern would match
-    /// are unknown, so the pattern itself must be one of the rules.
+    /// are unknown, so the pattern itself must be in one of the rules.
     pub(super) fn allows_channel(&self, channel: &[u8], is_pattern: bool) -> bool {
         let allows = |pattern: &&[u8]| match is_pattern {
             true => *pattern == channel,
@@ -382,7 +384,7 @@ impl Selector {
         self.all_channels || self.channels.iter().map(|pattern| &**pattern).any(|pattern| allows(&pattern))
     }
 
-    /// Whether every channel is allowed.
+    /// Whether the selector allows every channel.
     pub(super) fn allows_all_channels(&self) -> bool {
         self.all_channels
     }
@@ -392,7 +394,7 @@ impl Selector {
         self.channels.iter().map(|pattern| &**pattern)
     }
 
-    // Descriptions.
+    // Descriptions of the rules.
 
     /// Returns the rules about commands, separated by spaces.
     pub(super) fn describe_commands(&self) -> Vec<u8> {
@@ -429,7 +431,7 @@ impl Selector {
         described.collect::<Vec<_>>().join(&b' ')
     }
 
-    /// Returns all rules; applied to a new selector, they give an equal one.
+    /// Returns all rules. Applied to a new selector, they result in an equal selector.
     pub(super) fn describe(&self) -> Vec<u8> {
         let mut parts = vec![self.describe_keys()];
         if !self.all_channels {
@@ -441,7 +443,7 @@ impl Selector {
     }
 }
 
-/// Returns the category of this name, regardless of case.
+/// Returns the category of this name, ignoring case.
 pub(crate) fn category_named(name: &[u8]) -> Option<Category> {
     let mut names = Category::NAMES.iter();
     names.find(|(_, known)| known.as_bytes().eq_ignore_ascii_case(name)).map(|&(category, _)| category)

@@ -11,20 +11,20 @@ use crate::catalogue::registry::Command;
 /// The name of the user of connections that have not authenticated.
 pub(crate) const DEFAULT_NAME: &[u8] = b"default";
 
-/// A user. It never changes: changing its rules creates a new one with the same `id`.
+/// A user. It is immutable: changing the rules creates a new [`User`] with the same `id`.
 #[derive(Clone, Debug)]
 pub(crate) struct User {
     pub(crate) name: Box<[u8]>,
-    /// A unique id: even a user of the same name created after this one was deleted has another one.
+    /// A unique identifier: if this user is deleted and a user of the same name is created, their identifiers differ.
     pub(crate) id: u64,
     /// Whether connections can authenticate as this user.
     is_on: bool,
-    /// Whether any password is accepted.
+    /// Whether the user accepts any password.
     needs_no_password: bool,
-    /// Whether RESTORE trusts the payloads that it sends.
+    /// Whether payloads that this user sends with RESTORE are trusted.
     skips_sanitizing: bool,
     passwords: Vec<PasswordHash>,
-    /// The first one, the root, contains the rules outside parentheses.
+    /// The selectors. The first one, the root, contains the rules outside parentheses.
     selectors: Vec<Selector>,
 }
 
@@ -42,7 +42,7 @@ impl User {
         }
     }
 
-    /// Creates the user `default` of a server without configuration: it is unrestricted and needs no password.
+    /// Creates the user `default` of a server without configured users: it is unrestricted and needs no password.
     pub(super) fn new_default(id: u64, grammar: Grammar<'_>) -> User {
         let mut user = User::new(DEFAULT_NAME, id, grammar);
         for rule in ["+@all", "~*", "&*", "on", "nopass"] {
@@ -54,7 +54,7 @@ impl User {
     /// Applies the rules in `words`, including selectors of several words.
     ///
     /// # Errors
-    /// One line, in Redis's words. Rules before the invalid one are applied.
+    /// Returns one line with Redis's error text. The rules before the invalid one are applied.
     pub(super) fn apply_words<'w>(
         &mut self,
         words: impl Iterator<Item = &'w [u8]> + Clone,
@@ -75,7 +75,7 @@ impl User {
     /// Applies one rule.
     ///
     /// # Errors
-    /// The error of the rule; the user is then unchanged.
+    /// Returns the error of the rule; the user is then unchanged.
     pub(super) fn apply(&mut self, rule: &[u8], grammar: Grammar<'_>) -> Result<(), RuleError> {
         let is = |word: &str| rule.eq_ignore_ascii_case(word.as_bytes());
         match rule {
@@ -124,7 +124,7 @@ impl User {
         Ok(())
     }
 
-    /// Sets the default user's password from `requirepass`; empty for none.
+    /// Sets the default user's password from `requirepass`; an empty password removes it.
     pub(super) fn set_only_password(&mut self, password: &[u8]) {
         self.set_passwords(password.is_empty());
         if !password.is_empty() {
@@ -132,12 +132,12 @@ impl User {
         }
     }
 
-    /// Whether both are versions of the same user.
+    /// Whether both values are versions of the same user.
     pub(crate) fn is_same(&self, other: &User) -> bool {
         self.id == other.id
     }
 
-    /// Whether connections can use this user without a password, if it is the default one.
+    /// Whether connections can use this user without a password, if it is the default user.
     pub(super) fn is_open(&self) -> bool {
         self.is_on && self.needs_no_password
     }
@@ -147,27 +147,27 @@ impl User {
         !self.is_on
     }
 
-    /// Whether any password is accepted.
+    /// Whether the user accepts any password.
     pub(crate) fn needs_no_password(&self) -> bool {
         self.needs_no_password
     }
 
-    /// Whether it may log in at all.
+    /// Whether connections can authenticate as this user (rule `on`).
     pub(crate) fn may_log_in(&self) -> bool {
         self.is_on
     }
 
-    /// Whether `password` lets a connection authenticate as this user. O(length + passwords).
+    /// Whether `password` lets a connection authenticate as this user. Takes O(length + passwords) steps.
     pub(crate) fn accepts(&self, password: &[u8]) -> bool {
         if !self.is_on || self.needs_no_password {
             return self.is_on;
         }
         let hash = PasswordHash::of(password);
-        // All are compared, so that the time does not reveal which one matched.
+        // All passwords are compared, so that the time does not reveal which one matched.
         self.passwords.iter().fold(false, |found, known| found | known.matches(&hash))
     }
 
-    /// Whether its calls need no check.
+    /// Whether the user may make all calls, so that no call needs a check.
     pub(super) fn is_unrestricted(&self) -> bool {
         self.selectors.iter().any(Selector::is_unrestricted)
     }
@@ -175,8 +175,8 @@ impl User {
     /// Checks whether the user may make a call.
     ///
     /// # Errors
-    /// The part of the call that no selector allows; of several selectors' reasons, the one with the highest
-    /// precedence.
+    /// Returns the part of the call that no selector allows. If selectors deny different parts, the one with the
+    /// highest precedence is returned.
     pub(crate) fn check(&self, command: &Command, args: Args<'_>) -> Result<(), Denial> {
         let mut denial = Denial::Command;
         for selector in &self.selectors {
@@ -188,20 +188,20 @@ impl User {
         Err(denial)
     }
 
-    /// Whether the user may make a call that reads keys which its arguments do not name: a selector that allows the
-    /// call must allow reading every key.
+    /// Whether the user may make a call that reads keys that are not among its arguments: a selector that allows the
+    /// call must also allow reading every key.
     pub(crate) fn reads_any_key(&self, command: &Command, args: Args<'_>) -> bool {
         self.selectors
             .iter()
             .any(|selector| selector.reads_any_key() && selector.check(command, args).is_ok())
     }
 
-    /// Whether a subscription to a channel, or to a pattern of channels, is allowed.
+    /// Whether the user may subscribe to a channel or to a pattern of channels.
     pub(crate) fn allows_channel(&self, channel: &[u8], is_pattern: bool) -> bool {
         self.selectors.iter().any(|selector| selector.allows_channel(channel, is_pattern))
     }
 
-    /// Whether the rules show that it may use all channels that `other` may.
+    /// Whether the rules show that this user may access all channels that `other` may access.
     pub(super) fn has_all_channels_of(&self, other: &User) -> bool {
         let rules = || self.selectors.iter().flat_map(Selector::channel_rules);
         self.selectors.iter().any(Selector::allows_all_channels)
@@ -234,7 +234,7 @@ impl User {
         })
     }
 
-    /// Returns flags, passwords and rules; applied to a new user, they give an equal one.
+    /// Returns flags, passwords and rules. Applied to a new user, they result in an equal user.
     pub(crate) fn describe(&self) -> Vec<u8> {
         let mut parts: Vec<Vec<u8>> = self.flags().map(|flag| flag.as_bytes().to_vec()).collect();
         parts.extend(self.passwords().map(|digits| format!("#{digits}").into_bytes()));
@@ -244,7 +244,7 @@ impl User {
         parts.join(&b' ')
     }
 
-    /// Returns the line of ACL LIST and of a file with users.
+    /// Returns the user's line in ACL LIST and in the `aclfile`.
     pub(crate) fn line(&self) -> Vec<u8> {
         [b"user ", &*self.name, b" ", &self.describe()].concat()
     }

@@ -1,4 +1,4 @@
-//! The user table.
+//! The table of all users, which connections and ACL commands share.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -16,11 +16,11 @@ use super::rule::has_spaces;
 use super::selector::Grammar;
 use super::user::{DEFAULT_NAME, User};
 
-/// All users by name.
+/// All users, by name.
 #[derive(Default)]
 struct Users {
     by_name: BTreeMap<Box<[u8]>, Arc<User>>,
-    /// Counts all users ever created.
+    /// The number of users created so far, including removed ones.
     made: u64,
     /// The number of restricted users.
     restricted: usize,
@@ -32,7 +32,7 @@ impl Users {
         self.made
     }
 
-    /// Inserts a user, and returns the one of the same name that it replaces. O(log users).
+    /// Inserts a user, and returns the user of the same name that it replaces. Takes O(log users) steps.
     fn put(&mut self, user: User) -> Option<Arc<User>> {
         self.restricted += usize::from(!user.is_unrestricted());
         let replaced = self.by_name.insert(user.name.clone(), Arc::new(user));
@@ -40,14 +40,14 @@ impl Users {
         replaced
     }
 
-    /// Removes a user. O(log users).
+    /// Removes a user and returns it. Takes O(log users) steps.
     fn remove(&mut self, name: &[u8]) -> Option<Arc<User>> {
         let removed = self.by_name.remove(name)?;
         self.restricted -= usize::from(!removed.is_unrestricted());
         Some(removed)
     }
 
-    /// Removes all users.
+    /// Removes all users and returns them.
     fn take_all(&mut self) -> BTreeMap<Box<[u8]>, Arc<User>> {
         self.restricted = 0;
         std::mem::take(&mut self.by_name)
@@ -58,7 +58,7 @@ impl Users {
     }
 }
 
-/// A user that lost access to channels.
+/// A user that has lost access to channels.
 pub(crate) struct Revocation {
     user: Arc<User>,
 }
@@ -68,41 +68,41 @@ impl Revocation {
         (!after.has_all_channels_of(before)).then_some(Revocation { user: after })
     }
 
-    /// Whether it concerns this user.
+    /// Whether `user` is the user that has lost access.
     pub(crate) fn concerns(&self, user: &User) -> bool {
         self.user.is_same(user)
     }
 
-    /// Whether a channel, or a pattern of channels, is still allowed.
+    /// Whether the user may still access a channel, or subscribe to a pattern of channels.
     pub(crate) fn allows(&self, channel: &[u8], is_pattern: bool) -> bool {
         self.user.allows_channel(channel, is_pattern)
     }
 }
 
-/// The users, and the log of denials.
+/// The user table and the log of denials.
 pub(crate) struct Acl {
     users: Mutex<Users>,
-    /// Counts the changes of `users`.
+    /// The number of changes of `users` so far.
     generation: AtomicU64,
-    /// Whether there is a restricted user.
+    /// Whether at least one user is restricted.
     restricts_anybody: AtomicBool,
     pub(crate) log: AclLog,
-    /// Locked while the file is written.
+    /// Locked while the ACL file is written.
     saving: Mutex<()>,
 }
 
-/// A connection's view of the user table.
+/// The part of the user table that a connection stores.
 pub(crate) struct Standing {
     /// The requested user, if it exists.
     pub(crate) user: Option<Arc<User>>,
     /// Whether connections that have not authenticated may run commands.
     pub(crate) is_open: bool,
-    /// The generation of the table, or an earlier one.
+    /// The generation of the table at the lookup, or an earlier one.
     pub(crate) generation: u64,
 }
 
 impl Acl {
-    /// Creates a table with only the default user, with this password; empty for none.
+    /// Creates a table that contains only the default user, with this password; without a password if it is empty.
     pub(crate) fn new(grammar: Grammar<'_>, password: &[u8]) -> Acl {
         let mut users = Users::default();
         let mut user = User::new_default(users.next_id(), grammar);
@@ -117,10 +117,10 @@ impl Acl {
         }
     }
 
-    /// Loads the users at startup, from the configuration or from the file `path`, which is empty for none.
+    /// Loads the users at startup: from the ACL file at `path`, or from the configuration if `path` is empty.
     ///
     /// # Errors
-    /// One line with the place of the mistake.
+    /// Returns one line with the position of the mistake.
     pub(crate) fn load_at_start(
         &self,
         configured: &[UserDirective],
@@ -167,15 +167,15 @@ impl Acl {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Whether there is a restricted user.
+    /// Whether at least one user is restricted.
     pub(crate) fn restricts_anybody(&self) -> bool {
         self.restricts_anybody.load(Ordering::Relaxed)
     }
 
-    /// Publishes a change, with the lock still held.
+    /// Publishes a change of the users; the caller still holds the lock.
     fn changed(&self, users: &Users) {
         self.restricts_anybody.store(users.restricted > 0, Ordering::Relaxed);
-        // Pairs with the Acquire in `generation`: a thread that reads the new number finds the new users.
+        // Pairs with the Acquire in `generation`: a thread that reads the new number also reads the new users.
         self.generation.fetch_add(1, Ordering::Release);
     }
 
@@ -184,7 +184,7 @@ impl Acl {
         self.users.lock().by_name.get(name).cloned()
     }
 
-    /// Returns the user of this name, and the view for connections that have not authenticated.
+    /// Returns the user of this name, with the data of the table that a connection stores.
     pub(crate) fn look_up(&self, name: &[u8]) -> Standing {
         let users = self.users.lock();
         Standing {
@@ -204,10 +204,10 @@ impl Acl {
         self.users.lock().by_name.values().cloned().collect()
     }
 
-    /// Changes or creates a user; returns its loss of channels, if any. O(log users + rules).
+    /// Changes or creates a user. Returns the user if it has lost access to channels. Takes O(log users + rules) steps.
     ///
     /// # Errors
-    /// The error of the rules, in Redis's words; nothing is changed then.
+    /// Returns the error of the rules, with Redis's text; nothing is changed then.
     pub(crate) fn set_user<'w>(
         &self,
         name: &[u8],
@@ -226,7 +226,7 @@ impl Acl {
         Ok(before.zip(after).and_then(|(before, after)| Revocation::between(&before, after)))
     }
 
-    /// Sets the password from `requirepass`; empty for none.
+    /// Sets the default user's password from `requirepass`; an empty password removes it.
     pub(crate) fn set_default_password(&self, password: &[u8]) {
         let mut users = self.users.lock();
         let mut user = User::clone(users.default_user());
@@ -235,7 +235,7 @@ impl Acl {
         self.changed(&users);
     }
 
-    /// Removes a user, if it exists; must not be called for the default user.
+    /// Removes a user, if it exists, and returns it. Must not be called for the default user.
     pub(crate) fn remove(&self, name: &[u8]) -> Option<Arc<User>> {
         assert_ne!(name, DEFAULT_NAME, "the default user cannot be removed");
         let mut users = self.users.lock();
@@ -244,11 +244,12 @@ impl Acl {
         Some(removed)
     }
 
-    /// Replaces all users by those in the file at `path`. Returns the users that are missing in the file or have other
-    /// rules there, except the default one: their connections must be closed. Errors name the file `shown`.
+    /// Replaces all users by those in the file at `path`, which error messages call `shown`. Returns the previous
+    /// users, except the default user, that are missing in the file or have other rules there: their connections must
+    /// be closed.
     ///
     /// # Errors
-    /// All mistakes in the file, with line numbers; nothing is changed then.
+    /// Returns all mistakes in the file, with line numbers; nothing is changed then.
     pub(crate) fn load_file(
         &self,
         path: &str,
@@ -272,7 +273,7 @@ impl Acl {
         }
         let mut old = users.take_all();
         for user in loaded {
-            // An unchanged user stays, and so do its connections.
+            // An unchanged user is retained, so that its connections stay open.
             let is_same = old.get(&user.name).is_some_and(|old| old.line() == user.line());
             match is_same.then(|| old.remove(&user.name)).flatten() {
                 Some(same) => users.put(User::clone(&same)),
@@ -283,12 +284,12 @@ impl Acl {
         Ok(old.into_values().filter(|user| user.id != default_id).collect())
     }
 
-    /// Returns all users for a configuration file with this `requirepass`: the default one only if `requirepass` does
-    /// not describe it fully, or a line defines it. `lines` are those that the server was started with: one that still
-    /// defines the same user may stay unchanged.
+    /// Returns all users to write to a configuration file with this `requirepass`. The default user is included only if
+    /// `requirepass` does not describe it fully, or a line defines it. `lines` are the lines with which the server was
+    /// started: a line that still defines the same user may stay unchanged.
     ///
     /// # Errors
-    /// The error reply, if a rule is not UTF-8: no configuration file can contain it.
+    /// Returns the error reply if a name or rule is not UTF-8, because no configuration file can contain it.
     pub(crate) fn stored_users(
         &self,
         password: &[u8],
@@ -318,7 +319,7 @@ impl Acl {
     /// Writes all users to the file at `path` atomically.
     ///
     /// # Errors
-    /// Those of the system; the file is then unchanged.
+    /// Returns the error of the system; the file is then unchanged.
     pub(crate) fn save_file(&self, path: &Path) -> std::io::Result<()> {
         let _saving = self.saving.lock();
         let mut text = Vec::new();
@@ -330,14 +331,14 @@ impl Acl {
     }
 }
 
-/// Warns about a user that no connection can authenticate as, which may be a mistake.
+/// Warns if no connection can authenticate as a user, which may be a mistake.
 fn warn_if_off(user: &User) {
     if user.is_off() {
         let name = String::from_utf8_lossy(&user.name);
         tracing::warn!("the user '{name}' is off and cannot log in: its rules do not include 'on'");
     }
 }
-/// Returns the rules of a line if they define exactly this user.
+/// Returns the rules of a configuration line if they define exactly this user.
 fn spelling_of(user: &User, line: &UserDirective, grammar: Grammar<'_>) -> Option<Vec<String>> {
     let (name, rules) = line.words.split_first()?;
     if *user.name != *name.as_bytes() {

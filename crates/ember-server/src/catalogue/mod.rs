@@ -1,4 +1,4 @@
-//! The catalogue of commands: the table of their specifications, and data derived from it.
+//! The catalogue of commands: the registry of their specifications, and data derived from them.
 
 pub(crate) mod redis_commands;
 pub(crate) mod registry;

@@ -1,7 +1,7 @@
-//! The names of the commands and subcommands of Redis 7.2, whether ember has them or not: ACL rules may name all of
-//! them, and the documentation lists the absent ones.
+//! The names of all commands and subcommands of Redis 7.2. ACL rules may contain any of them, and the documentation
+//! lists those that ember lacks.
 
-/// The names by group.
+/// The names, by command group.
 const NAMES: &str = include_str!("redis_commands.txt");
 
 /// Returns the groups and their names in lower case; subcommands as `container|subcommand`.
@@ -21,13 +21,13 @@ fn title(line: &str) -> Option<&str> {
     line.strip_prefix('[').and_then(|line| line.strip_suffix(']'))
 }
 
-/// Returns the listed name that equals `name` in any case. O(all names).
+/// Returns the listed name that equals `name`, ignoring case. Takes O(all names) steps.
 pub(crate) fn known(name: &[u8]) -> Option<&'static str> {
     let mut names = groups().flat_map(|(_, names)| names);
     names.find(|known| known.as_bytes().eq_ignore_ascii_case(name))
 }
 
-/// Returns whether the command of this name has subcommands. O(all names).
+/// Returns whether the command of this name has subcommands. Takes O(all names) steps.
 pub(crate) fn is_container(name: &[u8]) -> bool {
     let is_of = |known: &&str| {
         let container = known.split_once('|').map(|(container, _)| container);

@@ -1,4 +1,5 @@
-//! All commands by name, those of the keyspace and of the server, with precomputed facts for dispatch.
+//! The registry of all commands by name, those of ember-core and of the server, with precomputed properties for
+//! dispatch.
 
 use ember_protocol::Args;
 use ember_scripting::commands::{Callable, Commands};
@@ -8,40 +9,40 @@ use emberkv_core::dispatch::Access;
 use emberkv_core::error::{CommandError, quoted, quoted_up_to};
 use emberkv_core::spec::{self, Example, Flags, Group, Spec};
 
-/// How a command is run.
+/// How a command is executed.
 #[derive(Clone, Copy)]
 pub(crate) enum Handler {
-    /// On the keyspace, by ember-core.
+    /// ember-core executes the command on the keyspace.
     Data(&'static DataCommand),
-    /// By the server; the executor has its handler.
+    /// The server executes the command; the executor has the handler.
     Server,
-    /// Not at all: it has subcommands.
+    /// The command only contains subcommands, so it cannot be called.
     Container,
 }
 
 /// A command or subcommand.
 pub(crate) struct Command {
-    /// Its specification.
+    /// The command's specification.
     pub(crate) spec: &'static Spec,
-    /// The name that calls use, in any case: that of the specification unless `rename-command` has changed it.
+    /// The name in calls, which ignore its case: that of the specification unless `rename-command` has changed it.
     name: &'static str,
-    /// The name of the specification in lower case, for a subcommand with its container: `client|list`.
+    /// The name of the specification in lower case; for a subcommand, with its container: `client|list`.
     pub(crate) full_name: String,
-    /// Its handler.
+    /// How the command is executed.
     pub(crate) handler: Handler,
-    /// The locks that its keys need.
+    /// The locks that the command's keys need.
     pub(crate) access: Access,
-    /// Whether calls take so little and so constant time that those of one batch share a clock reading.
+    /// Whether calls take so short and constant a time that the calls of one batch share a clock reading.
     pub(crate) is_quick: bool,
-    /// The indexes of its subcommands in the registry.
+    /// The indexes of the command's subcommands in the registry.
     pub(crate) subcommands: Vec<u16>,
-    /// Its own index in the registry.
+    /// The command's index in the registry.
     pub(crate) index: u16,
-    /// Whether it is a subcommand.
+    /// Whether this is a subcommand.
     pub(crate) is_subcommand: bool,
-    /// The index of the command that it was derived from: GET for GET.WATCH.
+    /// The index of the command from which this one was derived: GET for GET.WATCH.
     pub(crate) base: Option<u16>,
-    /// The index of the command that watches it: GET.WATCH for GET.
+    /// The index of the command that watches this one: GET.WATCH for GET.
     pub(crate) watched_by: Option<u16>,
 }
 
@@ -73,7 +74,7 @@ impl Command {
                 data.run,
                 Run::Keys(_) | Run::Prepared(_) | Run::Long(_) | Run::KeysOrLong { .. } | Run::Blocking(_)
             ),
-            // A fast command that may be called before any data are loaded does not use the data: TIME, LASTSAVE, ROLE.
+            // A fast command that may be called before the data set is loaded does not access it: TIME, LASTSAVE, ROLE.
             Handler::Server => {
                 matches!(spec.group, Group::Connection | Group::PubSub)
                     || (spec.group == Group::Server && spec.flags.contains(Flags::LOADING.union(Flags::FAST)))
@@ -83,19 +84,20 @@ impl Command {
     }
 }
 
-/// Families of commands whose handlers are of type `H`; a container has none.
+/// Families of commands whose handlers are of type `H`; containers have no handler.
 pub(crate) type Families<H> = &'static [&'static [&'static [spec::Command<Option<H>>]]];
 
-/// The table of all commands.
+/// The table of all commands, with lookups by name.
 pub(crate) struct Registry {
     commands: Vec<Command>,
-    /// The commands by the names that calls use.
+    /// The index of commands by the names used in calls.
     called: Names,
-    /// The commands by the names of their specifications, if any was renamed or removed.
+    /// The index of commands by the names of their specifications; `None` if no command was renamed or removed.
     declared: Option<Names>,
 }
 
-/// Open addressing by [`name_hash`]: index + 1, or 0. At most a quarter full.
+/// A hash table with open addressing by [`name_hash`]. A slot contains an index plus 1, or 0 if it is empty; at most a
+/// quarter of the slots are used.
 #[derive(Default)]
 struct Names(Vec<u16>);
 
@@ -110,7 +112,7 @@ fn name_hash(name: &[u8]) -> usize {
 }
 
 impl Registry {
-    /// Builds the table from the families of ember-core and of the server; returns it with the server handlers by
+    /// Builds the registry from the families of ember-core and of the server. Returns it with the server's handlers, by
     /// command index.
     pub(crate) fn new<H: Copy>(server_families: Families<H>) -> (Registry, Vec<Option<H>>) {
         let mut registry = Registry { commands: Vec::new(), called: Names::default(), declared: None };
@@ -167,7 +169,7 @@ impl Registry {
         index
     }
 
-    /// Adds the commands that a template stands for: one for each command that can be watched.
+    /// Adds the commands that a template defines: one for each watchable command.
     fn derive<H: Copy>(
         &mut self,
         template: &'static spec::Command<Option<H>>,
@@ -214,17 +216,17 @@ impl Registry {
         index
     }
 
-    /// Renames the command called `from` to `to`, or removes it if `to` is empty. ACL rules keep using the old name.
+    /// Renames the command called `from` to `to`, or removes it if `to` is empty. ACL rules still use the old name.
     /// Must be called before the registry is shared.
     ///
     /// # Errors
-    /// No command is called `from`, or another is already called `to`.
+    /// Returns a message if no command is called `from`, or if another command is already called `to`.
     pub(crate) fn rename(&mut self, from: &str, to: &str) -> Result<(), String> {
         let found = self.find(from.as_bytes()).map(|command| (command.index, command.name));
         let (index, name) = found.ok_or_else(|| format!("there is no command '{from}'"))?;
         let mut left: Vec<_> = self.available().collect();
         left.retain(|command| command.index != index);
-        // Removed names count, too: files may use both names of a command, which must be unambiguous.
+        // Removed commands are checked, too: files may use both names of a command, so both must be unambiguous.
         let others = self.top_level().filter(|command| command.index != index);
         if others
             .flat_map(|command| [command.name, command.spec.name])
@@ -237,7 +239,7 @@ impl Registry {
         let declared = self.top_level().map(|command| (command.spec.name, command.index)).collect::<Vec<_>>();
         let mut named: Vec<_> = left.iter().map(|command| (command.name, command.index)).collect();
         if !to.is_empty() {
-            // Leaked, because all names live as long as the process.
+            // The name is leaked, because all names live as long as the process.
             let to: &'static str = to.to_owned().leak();
             named.push((to, index));
             self.commands[usize::from(index)].name = to;
@@ -247,7 +249,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns whether a command or subcommand has not been removed.
+    /// Returns whether a command or subcommand can be called, that is, whether `rename-command` has not removed it.
     pub(crate) fn is_available(&self, command: &Command) -> bool {
         let top = command.full_name.split('|').next().unwrap_or_default();
         self.find_declared(top.as_bytes()).is_some_and(|top| self.is_called(top))
@@ -257,7 +259,7 @@ impl Registry {
         self.find(command.name.as_bytes()).is_some_and(|found| found.index == command.index)
     }
 
-    /// Returns the name that calls of a top-level command use.
+    /// Returns the name of a top-level command in calls.
     pub(crate) fn called(&self, command: &Command) -> &'static str {
         self.get(command.index).name
     }
@@ -283,26 +285,26 @@ impl Registry {
         &self.commands[usize::from(index)]
     }
 
-    /// Returns the top-level command that calls name `name`, in any case.
+    /// Returns the top-level command that is called `name`, ignoring case.
     #[inline]
     pub(crate) fn find(&self, name: &[u8]) -> Option<&Command> {
         let is_it = |index| self.get(index).name.as_bytes().eq_ignore_ascii_case(name);
         self.called.find(name, is_it).map(|index| self.get(index))
     }
 
-    /// Returns the top-level command whose specification has this name, in any case, even if it was renamed.
+    /// Returns the top-level command whose specification has this name, ignoring case, even if it was renamed.
     pub(crate) fn find_declared(&self, name: &[u8]) -> Option<&Command> {
         let Some(declared) = &self.declared else { return self.find(name) };
         let is_it = |index| self.get(index).spec.name.as_bytes().eq_ignore_ascii_case(name);
         declared.find(name, is_it).map(|index| self.get(index))
     }
 
-    /// Returns the command, or for `container|subcommand` the subcommand, of this name, in any case.
+    /// Returns the command, or for `container|subcommand` the subcommand, that is called `name`, ignoring case.
     pub(crate) fn find_full(&self, name: &[u8]) -> Option<&Command> {
         self.find_by(name, |name| self.find(name))
     }
 
-    /// Like [`Registry::find_full`], by the names of specifications.
+    /// Like [`Registry::find_full`], but searches the names of specifications.
     pub(crate) fn find_full_declared(&self, name: &[u8]) -> Option<&Command> {
         self.find_by(name, |name| self.find_declared(name))
     }
@@ -318,26 +320,26 @@ impl Registry {
         }
     }
 
-    /// Returns the subcommand of `container` with this name, in any case.
+    /// Returns the subcommand of `container` with this name, ignoring case.
     pub(crate) fn find_in(&self, container: &Command, name: &[u8]) -> Option<&Command> {
         let mut subcommands = container.subcommands.iter().map(|&index| self.get(index));
         subcommands.find(|command| command.spec.name.as_bytes().eq_ignore_ascii_case(name))
     }
 
-    /// Returns the command of a call, if it exists and accepts that number of arguments.
+    /// Returns the command of a call, if it exists and accepts the number of arguments.
     ///
     /// # Errors
-    /// In Redis's words: unknown command, unknown subcommand, or wrong number of arguments.
+    /// Returns Redis's error: unknown command, unknown subcommand, or wrong number of arguments.
     pub(crate) fn resolve(&self, args: Args<'_>) -> Result<&Command, CommandError> {
         self.find(args.at(0))
             .ok_or_else(|| unknown_command(args))
             .and_then(|command| self.check(command, args))
     }
 
-    /// Like [`Registry::resolve`], for a call in a file that may have been written with other names in effect.
+    /// Like [`Registry::resolve`], for a call in a file, which may have been written while commands had other names.
     ///
     /// # Errors
-    /// As [`Registry::resolve`].
+    /// As for [`Registry::resolve`].
     pub(crate) fn resolve_in_file(&self, args: Args<'_>) -> Result<&Command, CommandError> {
         self.find_declared(args.at(0))
             .or_else(|| self.find(args.at(0)))
@@ -345,7 +347,7 @@ impl Registry {
             .and_then(|command| self.check(command, args))
     }
 
-    /// Like [`Registry::resolve`], for a call whose first word was found already.
+    /// Like [`Registry::resolve`], for a call whose top-level command is already known.
     pub(crate) fn check<'r>(
         &'r self,
         command: &'r Command,
@@ -364,16 +366,16 @@ impl Registry {
     }
 }
 
-/// Returns whether a specification is a template: one that stands for a command per watchable command, with its own
-/// name as the suffix.
+/// Returns whether a specification is a template, which defines one command per watchable command; the template's name
+/// is the suffix of their names.
 fn is_template(spec: &Spec) -> bool {
     spec.name.starts_with('.')
 }
 
 /// Returns the specification of a command derived from a template. If the template has no arguments, those of the base
-/// are used. It is in all categories of its base.
+/// are used. The command is in all categories of its base.
 fn derived_spec(base: &Spec, template: &Spec) -> &'static Spec {
-    // Leaked, because all specifications live as long as the process.
+    // The text is leaked, because all specifications live as long as the process.
     let text = |text: String| -> &'static str { text.leak() };
     let name = text(format!("{}{}", base.name, template.name));
     let (_, arguments) = if template.syntax.is_empty() { base } else { template }
@@ -387,7 +389,7 @@ fn derived_spec(base: &Spec, template: &Spec) -> &'static Spec {
             name,
             summary: template.summary,
             since: template.since,
-            // It is not fast: it takes the locks of all keys.
+            // The derived command is not fast, because it takes the locks of all keys.
             flags: template.flags.union(base.flags.difference(Flags::FAST)),
             categories: template.categories.union(base.all_categories()),
             elements: None,
@@ -404,7 +406,7 @@ fn derived_spec(base: &Spec, template: &Spec) -> &'static Spec {
 }
 
 impl Names {
-    /// Builds the table of these names.
+    /// Builds the hash table of these names.
     fn of(named: &[(&str, u16)]) -> Names {
         let mut buckets = vec![0; (named.len() * 4).next_power_of_two()];
         for (name, index) in named {
@@ -417,7 +419,7 @@ impl Names {
         Names(buckets)
     }
 
-    /// Returns the index with this name, as compared by `is_it`.
+    /// Returns the index whose name `is_it` accepts.
     #[inline]
     fn find(&self, name: &[u8], is_it: impl Fn(u16) -> bool) -> Option<u16> {
         let mut bucket = name_hash(name) & (self.0.len() - 1);
@@ -469,8 +471,8 @@ fn unknown_subcommand(container: &Command, name: &[u8]) -> CommandError {
     [b"ERR unknown subcommand '", quoted(name), b"'. Try ", container.as_bytes(), b" HELP."].concat().into()
 }
 
-/// Returns whether a request begins an HTTP request, whose body would otherwise run as commands: a web page can make a
-/// browser send such requests to a server on its own machine.
+/// Returns whether a request begins an HTTP request, whose body would otherwise be executed as commands: a web page can
+/// make a browser send such requests to a server on the same machine.
 pub(crate) fn is_http(args: Args<'_>) -> bool {
     args.at(0).eq_ignore_ascii_case(b"post") || args.at(0).eq_ignore_ascii_case(b"host:")
 }

@@ -1,40 +1,40 @@
 //! The arguments of a command as a tree, parsed from the syntax line of its specification.
 //!
-//! `COMMAND DOCS` replies such a tree. The notation is that of Redis's documentation: `word` is a value, `WORD` is
+//! `COMMAND DOCS` replies with such a tree. The notation is that of Redis's documentation: `word` is a value, `WORD` is
 //! literal, `[…]` is optional, `<…>` only groups, `|` separates alternatives, and `...` repeats the preceding part:
 //! `key [key ...]` is one or more keys, `WEIGHTS weight [weight ...]` is a literal and one or more weights.
 //!
-//! Three marks extend the notation and are not shown to users: `name:` before a group names it, `@7.0.0` after an
-//! argument is the version that introduced it, and `!7.0.0` the one that deprecated it. Other names, and the types of
-//! values, are derived from the words.
+//! Three marks extend the notation and are not shown to users: `name:` before a group is its name, `@7.0.0` after an
+//! argument is the version that introduced the argument, and `!7.0.0` is the version that deprecated it. Other names,
+//! and the types of values, are derived from the words.
 
 use emberkv_core::spec::{Group, Spec};
 
 /// The type of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ArgumentType {
-    /// Any bytes.
+    /// A text, which may contain any bytes.
     String,
     /// A 64-bit integer.
     Integer,
     /// A floating-point number.
     Double,
-    /// A key; the index of its key specification.
+    /// A key, with the index of its key specification.
     Key(usize),
-    /// A glob pattern.
+    /// A glob pattern for names.
     Pattern,
-    /// A Unix time.
+    /// A Unix time in seconds or milliseconds.
     UnixTime,
     /// A literal word without a value.
     PureToken,
-    /// One of the children.
+    /// Exactly one of the children.
     OneOf,
-    /// All of the children.
+    /// All children, in order.
     Block,
 }
 
 impl ArgumentType {
-    /// Returns the name in `COMMAND DOCS`.
+    /// Returns the type's name in `COMMAND DOCS`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             ArgumentType::String => "string",
@@ -50,31 +50,31 @@ impl ArgumentType {
     }
 }
 
-/// An argument, or a group of them.
+/// An argument, or a group of arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Argument {
-    /// Its name.
+    /// The name in `COMMAND DOCS`.
     pub(crate) name: String,
-    /// Its type.
+    /// The type of the argument's value, or the kind of group.
     pub(crate) argument_type: ArgumentType,
-    /// The literal word before it.
+    /// The literal word before the argument.
     pub(crate) token: Option<String>,
-    /// The version that introduced it, if that is not the command's.
+    /// The version that introduced the argument, if it is newer than the command.
     pub(crate) since: Option<String>,
-    /// The version that deprecated it.
+    /// The version that deprecated the argument.
     pub(crate) deprecated_since: Option<String>,
-    /// Whether it is optional.
+    /// Whether the argument may be absent.
     pub(crate) is_optional: bool,
-    /// Whether it may be repeated.
+    /// Whether the argument may occur several times.
     pub(crate) is_multiple: bool,
-    /// Whether `token` is repeated with it.
+    /// Whether `token` precedes each repetition of the argument.
     pub(crate) repeats_token: bool,
     /// The members of a group.
     pub(crate) children: Vec<Argument>,
 }
 
 impl Argument {
-    /// Undoes a repetition that turned out to be that of the group that ends with this argument.
+    /// Removes the repetition mark of the last argument of a group, because the whole group is repeated.
     fn end_repetition(&mut self) {
         match self.children.last_mut() {
             Some(last) if self.argument_type == ArgumentType::Block => last.is_multiple = false,
@@ -83,7 +83,7 @@ impl Argument {
     }
 }
 
-/// Returns the arguments that a specification's syntax describes.
+/// Parses the syntax of a specification and returns its arguments.
 pub(crate) fn arguments(spec: &Spec) -> Vec<Argument> {
     let mut spaced = spec.syntax.to_owned();
     for mark in ["[", "]", "<", ">", "|"] {
@@ -93,7 +93,8 @@ pub(crate) fn arguments(spec: &Spec) -> Vec<Argument> {
     Parser { spec, words, at: 0, keys: 0 }.sequence()
 }
 
-/// Groups with more telling names than the list of their members: the first two words (or the only one), and the name.
+/// Names of groups that are more descriptive than a list of their members. An entry contains the first two words of a
+/// group (or its only word), and the name.
 const GROUP_NAMES: &[(&[&str], &str)] = &[
     (&["nx", "xx"], "condition"),
     (&["gt", "lt"], "comparison"),
@@ -164,7 +165,7 @@ impl<'s> Parser<'s> {
         sequence
     }
 
-    /// Reads the argument that begins with `word`, and adds it to those before it.
+    /// Reads the argument that begins with `word`, and appends it to `sequence`.
     fn add(&mut self, word: &'s str, sequence: &mut Vec<Argument>) {
         if word == "[" {
             self.add_optional(None, sequence);
@@ -203,7 +204,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Reads `[…]`: an optional argument, or the repetition of the preceding part.
+    /// Reads `[…]`, which is an optional argument or the repetition of the preceding part.
     fn add_optional(&mut self, name: Option<&str>, sequence: &mut Vec<Argument>) {
         let keys = self.keys;
         let mut group = self.group("]");
@@ -237,7 +238,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Reads a group including its brackets.
+    /// Reads a group, including its brackets.
     fn group(&mut self, close: &str) -> Argument {
         self.at += 1;
         let mut alternatives = Vec::new();
@@ -255,7 +256,7 @@ impl<'s> Parser<'s> {
             ends_repeating = self.words.get(self.at.wrapping_sub(1)) == Some(&"...") && sequence.len() > 1;
             alternatives.push(one_of_block(sequence));
             if self.peek(0).is_some_and(|word| word != close && word != "|") {
-                // Mismatched brackets: a test of the table finds them.
+                // The brackets do not match, which a test of the registry detects.
                 self.at += 1;
             }
         }
@@ -281,7 +282,7 @@ impl<'s> Parser<'s> {
         value("", ArgumentType::Block)
     }
 
-    /// Reads what follows a literal word.
+    /// Reads the argument after a literal word.
     fn with_token(&mut self, token: &str) -> Argument {
         let mut values: Vec<Argument> = Vec::new();
         while let Some(word) = self.peek(0) {
@@ -313,7 +314,7 @@ impl<'s> Parser<'s> {
         argument
     }
 
-    /// Returns whether `word`, the next one, names a required group.
+    /// Returns whether `word`, the next word, is the name of a required group.
     fn names_choice(&self, word: &str) -> bool {
         word.ends_with(':') && self.peek(1) == Some("<")
     }
@@ -376,10 +377,10 @@ impl<'s> Parser<'s> {
             "min" | "max" if self.spec.name == "zcount" || self.spec.name.ends_with("byscore") => {
                 ArgumentType::Double
             }
-            // IDs.
+            // In stream commands, `start` and `end` are IDs.
             "start" | "end" if matches!(self.spec.group, Group::Stream) => ArgumentType::String,
             "min-idle-time" if self.spec.name == "xpending" => ArgumentType::Integer,
-            // Indexes, scores or members.
+            // In ZRANGE, `start` and `stop` are indexes, scores or members.
             "start" | "stop" if self.spec.name == "zrange" => ArgumentType::String,
             "timeout" if matches!(self.spec.group, Group::List | Group::SortedSet) => ArgumentType::Double,
             "pattern" => ArgumentType::Pattern,
@@ -404,7 +405,7 @@ fn value(name: &str, argument_type: ArgumentType) -> Argument {
     }
 }
 
-/// Returns the group with this name; a single value becomes a block.
+/// Sets the name of a group; a single value becomes a block.
 fn named(name: &str, group: Argument) -> Argument {
     let is_group = matches!(group.argument_type, ArgumentType::OneOf | ArgumentType::Block);
     if is_group && group.token.is_none() {
@@ -413,7 +414,7 @@ fn named(name: &str, group: Argument) -> Argument {
     Argument { children: vec![group], ..value(name, ArgumentType::Block) }
 }
 
-/// Returns the only argument of a sequence, or a block of all.
+/// Returns the only argument of a sequence, or a block of all its arguments.
 fn one_of_block(mut sequence: Vec<Argument>) -> Argument {
     match sequence.pop() {
         Some(only) if sequence.is_empty() => only,
@@ -429,8 +430,8 @@ mod tests {
     use super::*;
     use emberkv_core::spec::{KeyFlags, KeySpec};
 
-    /// Formats a tree in one line: `TOKEN=name:type?+(children)`, where `?` is optional, `+` repeated, `*` repeated
-    /// with token.
+    /// Formats a tree in one line: `TOKEN=name:type?+(children)`, where `?` means optional, `+` repeated, and `*`
+    /// repeated with its token.
     fn show(arguments: &[Argument]) -> String {
         let shown = arguments.iter().map(|argument| {
             let mut text = argument.token.as_ref().map_or(String::new(), |token| format!("{token}="));

@@ -1,5 +1,5 @@
-//! Checks which commands of Redis 7.2 exist against the table of `docs/compatibility.md`, and generates
-//! `docs/commands.md`, which describes each.
+//! Compares the registry with the commands of Redis 7.2 and the table in `docs/compatibility.md`, and generates
+//! `docs/commands.md`, which describes each command.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -16,12 +16,12 @@ const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/command
 const BEGIN: &str = "<!-- commands: generated -->\n";
 const END: &str = "<!-- end of commands -->";
 
-/// Groups whose commands are for features that do not exist yet, or never will.
+/// Groups of commands for features that ember does not have.
 const ABSENT_GROUPS: [&str; 1] = ["sentinel"];
 
-/// Absent commands of groups that exist.
+/// Commands that ember lacks, although it has other commands of their group.
 const ABSENT: [&str; 1] = [
-    // Only in Valkey.
+    // This command exists only in Valkey.
     "cluster|slot-stats",
 ];
 
@@ -46,12 +46,12 @@ fn table() -> String {
     text
 }
 
-/// Returns a name as clients write it.
+/// Returns a command's name as clients write it.
 fn shown(name: &str) -> String {
     name.to_uppercase().replace('|', " ")
 }
 
-/// Returns the commands that are not in Redis 7.2. A container among them represents its subcommands.
+/// Returns the commands that Redis 7.2 does not have. A container in the result stands for all of its subcommands, too.
 fn beyond<'r>(registry: &'r Registry, known: &BTreeSet<&str>) -> impl Iterator<Item = &'r Command> {
     registry.all().iter().filter(|command| command.base.is_none()).filter(|command| {
         let name = command.full_name.as_str();
@@ -60,7 +60,7 @@ fn beyond<'r>(registry: &'r Registry, known: &BTreeSet<&str>) -> impl Iterator<I
     })
 }
 
-/// Returns the lines of a table of commands: their summary, their cost, and their first version.
+/// Returns the lines of a table of commands, with their summary, complexity and first version.
 fn lines<'r>(commands: impl IntoIterator<Item = &'r Command>) -> String {
     let mut text = String::from("| command | description | complexity | since |\n|---|---|---|---|\n");
     for command in commands {
@@ -119,7 +119,7 @@ fn reference() -> String {
     text
 }
 
-/// Wraps the text to the width of the documents, with later lines indented.
+/// Wraps text to the line width of the documents, and indents all lines but the first.
 fn wrapped(text: &str) -> String {
     let mut lines = vec![String::from("\n")];
     let mut width = 0;

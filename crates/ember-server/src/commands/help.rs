@@ -1,10 +1,10 @@
-//! The HELP subcommand of containers.
+//! The HELP subcommand of container commands.
 
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::executor::session::{Outcome, ServerCommand, ServerHandler, Session, SessionResult};
 
-/// Declares the HELP subcommand of a container of `group`; `handler` calls [`reply_help`].
+/// Declares the HELP subcommand of a container in `group`; `handler` must call [`reply_help`].
 pub(super) const fn help_subcommand(
     group: Group,
     since: &'static str,
@@ -20,7 +20,7 @@ pub(super) const fn help_subcommand(
             arity: 2,
             flags: Flags::LOADING.union(Flags::STALE),
             example,
-            // Redis has all of them in the category of their group except PUBSUB HELP.
+            // In Redis, every HELP subcommand except PUBSUB HELP is in the category of its group.
             is_in_group_category: !matches!(group, Group::PubSub),
             ..Spec::DEFAULT
         },
@@ -28,7 +28,7 @@ pub(super) const fn help_subcommand(
     )
 }
 
-/// Replies to `<container> HELP`: its head, `lines`, and the common lines about HELP itself.
+/// Replies to `<container> HELP` with a heading, `lines`, and the common lines about HELP itself.
 pub(super) fn reply_help(session: &mut Session<'_>, lines: &[&str]) -> SessionResult {
     let container = String::from_utf8_lossy(session.args.at(0)).to_ascii_uppercase();
     session.reply.array(lines.len() + 3);

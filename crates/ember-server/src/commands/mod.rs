@@ -1,4 +1,4 @@
-//! The commands that need the server: its connections, its configuration, its statistics.
+//! Commands that need the server: its connections, its configuration, its statistics.
 
 mod cluster;
 #[cfg(test)]

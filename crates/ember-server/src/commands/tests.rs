@@ -1,4 +1,4 @@
-//! Tests of all commands' specifications, and of their examples against a running server.
+//! Tests of the specifications of all commands; their examples are run on a server.
 
 use std::collections::HashSet;
 use std::net::TcpListener;
@@ -13,7 +13,7 @@ use crate::catalogue::registry::{Command, Handler, Registry};
 use crate::catalogue::syntax::{self, Argument};
 use crate::start;
 
-/// Returns the table of all commands.
+/// Returns the registry of all commands.
 pub(super) fn registry() -> Registry {
     Registry::new(super::FAMILIES).0
 }
@@ -43,7 +43,7 @@ fn every_command_is_documented() {
 
 #[test]
 fn the_number_of_arguments_is_that_of_the_syntax() {
-    // Derived commands have the specifications of others.
+    // Derived commands are skipped, because their specifications are those of other commands.
     for command in registry().all().iter().filter(|command| command.base.is_none()) {
         let (spec, name) = (command.spec, &command.full_name);
         let words = 1 + i32::from(command.is_subcommand);
@@ -51,10 +51,11 @@ fn the_number_of_arguments_is_that_of_the_syntax() {
         let required = words + least(&arguments);
         let varies = arguments.iter().any(varies);
         if arguments.is_empty() {
-            // The arguments of containers are in the syntax of their subcommands.
+            // The syntax of a container does not include arguments; its subcommands have their own syntax.
             assert!(spec.arity.abs() >= words, "{name}");
         } else if ["geosearch", "geosearchstore"].contains(&name.as_str()) {
-            // The centre is optional for a polygon, whose vertices are more words than that.
+            // The syntax marks the centre as optional, because a polygon has none, but the vertices of a polygon are
+            // even more words.
             assert_eq!(spec.arity, -(required + 2), "{name} {}", spec.syntax);
         } else {
             assert_eq!(spec.arity, if varies { -required } else { required }, "{name} {}", spec.syntax);
@@ -63,7 +64,7 @@ fn the_number_of_arguments_is_that_of_the_syntax() {
             if let Begin::Index(first) = keys.begin
                 && !keys.flags.contains(KeyFlags::NOT_KEY)
             {
-                // Only PFMERGE's further keys are optional.
+                // Only PFMERGE has optional keys after its first key.
                 let end = spec.arity.unsigned_abs() as usize + usize::from(number > 0);
                 assert!((words as usize..end).contains(&first), "{name}");
             }
@@ -137,13 +138,13 @@ fn every_example_returns_its_documented_reply() {
     let mut differences = Vec::new();
     for command in registry().all() {
         let example = &command.spec.example;
-        // The reply of these two is a file, preceded by empty lines.
+        // PSYNC and SYNC are skipped: their reply is a file, preceded by empty lines.
         if example.call.is_empty() || matches!(command.spec.name, "psync" | "sync") {
             continue;
         }
         let mut client = connect();
         assert_eq!(client.run("FLUSHALL"), Value::ok());
-        // Only one snapshot runs at a time.
+        // Waits for the previous snapshot, because only one runs at a time.
         while client.run("INFO persistence").text().contains("_in_progress:1") {
             thread::yield_now();
         }

@@ -1,4 +1,4 @@
-//! HTTP responses: a complete text, or a stream of pieces.
+//! HTTP responses with a complete body or a streamed body.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -11,9 +11,9 @@ use hyper::{Response, StatusCode};
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// A text that arrives in pieces. No piece is requested while its reader accepts none.
+/// A streamed body. A piece is requested only when the client can receive it.
 pub(super) trait Pieces: Send {
-    /// Returns the next piece; `None` at the end.
+    /// Returns the next piece; `None` at the end of the body.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>>;
 }
 
@@ -24,7 +24,7 @@ pub(super) enum AnswerBody {
 }
 
 impl AnswerBody {
-    /// Whether it continues until one side ends it.
+    /// Whether the body is a stream, which continues until the client or the server ends it.
     pub(super) fn is_stream(&self) -> bool {
         matches!(self, AnswerBody::Stream(_))
     }
@@ -61,7 +61,7 @@ impl Body for AnswerBody {
     }
 }
 
-/// Returns the response to a request whose method is not `allowed`.
+/// Returns the response to a request with another method than `allowed`.
 pub(super) fn not_allowed(allowed: &'static str) -> Response<Full<Bytes>> {
     let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
@@ -73,7 +73,7 @@ pub(super) fn plain(status: StatusCode, text: impl Into<Bytes>) -> Response<Full
     of_type(status, PLAIN, text)
 }
 
-/// Returns a response of a media type.
+/// Returns a response with this media type.
 pub(super) fn of_type(
     status: StatusCode,
     content_type: &'static str,
@@ -85,7 +85,7 @@ pub(super) fn of_type(
     response
 }
 
-/// Converts a complete response.
+/// Wraps a response with a complete body, for functions that may also return a stream.
 pub(super) fn whole(response: Response<Full<Bytes>>) -> Response<AnswerBody> {
     response.map(AnswerBody::Whole)
 }

@@ -1,12 +1,12 @@
-//! Access control: which data requests are allowed, and the user that they name.
+//! Access control for data requests: which requests are allowed, and the credentials that they contain.
 //!
-//! A foreign page in the same browser can send requests to the dashboard, too. Three checks keep it out: it cannot
-//! reach this server under a name of its own ([`is_addressed_to_us`]), its requests carry their origin
-//! ([`is_from_our_page`]), and it may send a JSON body only after a preflight, which is never answered. There are no
-//! cookies, and the browser is never asked to store a password.
+//! A foreign page in the same browser can also send requests to the dashboard. Three checks reject them: requests must
+//! address this server by a name that the page cannot choose ([`is_addressed_to_us`]), browsers add the origin of the
+//! page ([`is_from_our_page`]), and a foreign page may send a JSON body only after a preflight request, which this
+//! server never approves. There are no cookies, and the browser is never asked to store a password.
 //!
-//! All decisions about the requested host use the single `Host` field: a request that names a host in a second place,
-//! or in a form that parsers might read differently, is refused for every path ([`check_target`]).
+//! All decisions about the requested host use the single `Host` field. For every path, a request is refused if it
+//! contains a host in another place, or in a form that parsers might interpret differently ([`check_target`]).
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -17,7 +17,7 @@ use hyper::{HeaderMap, Uri};
 
 use ember_config::BindAddress;
 
-/// The credentials of a request.
+/// The user name and password of a request.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Credentials {
     /// The user's name, without a colon.
@@ -29,7 +29,7 @@ impl Credentials {
     /// Returns the credentials of a request; `None` if it has none.
     ///
     /// # Errors
-    /// If they are not of the scheme `Basic`.
+    /// Returns [`Malformed`] if the scheme is not `Basic`.
     pub(super) fn of(headers: &HeaderMap) -> Result<Option<Credentials>, Malformed> {
         let Some(value) = headers.get(AUTHORIZATION) else { return Ok(None) };
         let (scheme, encoded) = value.to_str().ok().and_then(|text| text.split_once(' ')).ok_or(Malformed)?;
@@ -43,14 +43,14 @@ impl Credentials {
     }
 }
 
-/// A header field is malformed.
+/// The error for a malformed header field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
-/// Checks that the request names at most one host, in its `Host` field, in an unambiguous form.
+/// Checks that the request contains at most one host, in its `Host` field, in an unambiguous form.
 ///
 /// # Errors
-/// The error, as a line for the client.
+/// Returns the error as a line for the client.
 pub(super) fn check_target(target: &Uri, headers: &HeaderMap) -> Result<(), &'static str> {
     if target.authority().is_some() {
         return Err("the request target must be a path, without scheme and host\n");
@@ -66,8 +66,8 @@ pub(super) fn check_target(target: &Uri, headers: &HeaderMap) -> Result<(), &'st
     }
 }
 
-/// Parses a `Host` field: a host (an IPv6 address in brackets) and an optional port. User information and anything else
-/// are invalid (RFC 9110, section 7.2).
+/// Parses a `Host` field: a host (an IPv6 address in brackets) and an optional port. A field with user information or
+/// anything else is invalid (RFC 9110, section 7.2).
 fn host_and_port(field: &str) -> Option<(&str, Option<u16>)> {
     let end =
         if field.starts_with('[') { field.find(']')? + 1 } else { field.find(':').unwrap_or(field.len()) };
@@ -93,8 +93,8 @@ fn is_of_name(byte: u8) -> bool {
 }
 
 /// Whether the request addresses this server under a name that an attacker cannot choose: an IP address, `localhost`,
-/// or a name in `metrics-bind`. A foreign name that resolves to this server is an attack: pages under that name would
-/// have the same origin.
+/// or a name in `metrics-bind`. A request under another name is an attack: if an attacker's name resolves to this
+/// server, the attacker's pages under that name have the same origin.
 pub(super) fn is_addressed_to_us(headers: &HeaderMap, bind: &[BindAddress]) -> bool {
     named_host(headers).is_some_and(|host| {
         let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&host);
@@ -110,7 +110,8 @@ pub(super) fn named_host(headers: &HeaderMap) -> Option<String> {
     Some(host.to_owned())
 }
 
-/// Whether only our own page can have sent the request. Programs other than browsers send no origin.
+/// Whether the request cannot come from a foreign page: its origin is this server, or it has no origin, like requests
+/// of programs other than browsers.
 pub(super) fn is_from_our_page(headers: &HeaderMap) -> bool {
     if let Some(site) = headers.get("sec-fetch-site") {
         return site == "same-origin";
@@ -120,7 +121,7 @@ pub(super) fn is_from_our_page(headers: &HeaderMap) -> bool {
     origin.zip(host_of(headers)).is_some_and(|((_, origin), host)| origin.eq_ignore_ascii_case(host))
 }
 
-/// Whether the content type is JSON.
+/// Whether the content type of a request is JSON.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
     let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))

@@ -1,15 +1,16 @@
 //! The control plane: a thread that serves HTTP on `metrics-port`, for monitoring and orchestration. A second thread
-//! serves `http-watch-port`, so that many browsers there do not delay probes here.
+//! serves `http-watch-port`, so that many browsers on that port do not delay probes.
 //!
-//! Workers do not know of these threads. They read shared state (counters with one writer, views of clients, the shards
-//! under their locks, one at a time), and so never delay a command by more than a walk over one shard's observers.
+//! These threads do not send requests to the workers. They only read shared state (counters with one writer, views of
+//! clients, the shards under their locks, one at a time), so they delay a command at most by a walk over one shard's
+//! observers.
 //!
 //! A client of this port can be slow, silent or hostile: [`places::PLACES_MAX`], [`HEADERS_WITHIN`],
-//! [`ANSWERED_WITHIN`] and the limits on a request's head bound its cost. A connection serves one request, and an idle
-//! one is closed for the next when no place is free ([`places`]).
+//! [`ANSWERED_WITHIN`] and the limits on a request's head bound its cost. A connection serves one request. When no
+//! place is free, an idle connection is closed in favour of the next ([`places`]).
 //!
-//! Workers run the commands of the dashboard on a connection that this thread passes to them ([`dashboard`]), and those
-//! of streams ([`live`]). A stream that has begun needs no place: it is a client, and counts as one.
+//! Workers run the commands of the dashboard ([`dashboard`]) and of streams ([`live`]) on connections that this thread
+//! passes to them. An open stream occupies no place: it is counted as a client.
 
 mod answer;
 mod dashboard;
@@ -49,22 +50,22 @@ use visitor::Visitor;
 /// The maximum number of connections that wait in the kernel to be accepted.
 const BACKLOG: i32 = 64;
 
-/// The time limit for receiving the head of a request.
+/// The maximum time for receiving the head of a request.
 const HEADERS_WITHIN: Duration = Duration::from_secs(3);
 
-/// The time limit from accepting a connection to the end of its response.
+/// The maximum time from accepting a connection to the end of its response.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 
-/// The maximum size of a request's head; the smallest that hyper allows.
+/// The maximum size of a request's head in bytes; hyper accepts no lower limit.
 const HEAD_BYTES_MAX: usize = 8192;
 
 /// The maximum number of header fields of a request.
 const HEADERS_MAX: usize = 32;
 
-/// Pause after a failure to accept, most likely for lack of descriptors.
+/// The pause after a failed accept, most likely for lack of file descriptors.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
-/// An HTTP port.
+/// One of the HTTP ports.
 #[derive(Clone, Copy, Debug)]
 enum Port {
     Metrics,
@@ -72,7 +73,7 @@ enum Port {
 }
 
 impl Port {
-    /// Returns the parameter that sets its number.
+    /// Returns the parameter that sets the port's number.
     fn name(self) -> &'static str {
         match self {
             Port::Metrics => "metrics-port",
@@ -87,7 +88,7 @@ impl Port {
         }
     }
 
-    /// Listens, unless its number is 0.
+    /// Opens the listening sockets of the port; none if its number is 0.
     fn listen(self, config: &Config) -> Result<Vec<TcpListener>, String> {
         let (port, addresses, list) = match self {
             Port::Metrics => (config.metrics_port, &config.metrics_bind, "metrics-bind"),
@@ -137,23 +138,23 @@ impl Port {
     }
 }
 
-/// The listening sockets, before their threads run.
+/// The listening sockets of all HTTP ports, before their threads run.
 pub(crate) struct Sockets(Vec<(Port, Vec<TcpListener>)>);
 
 impl Sockets {
     /// Listens on the addresses of each port that is not 0.
     ///
     /// # Errors
-    /// One line that names the address and its error.
+    /// Returns one line that names the address and its error.
     pub(crate) fn open(config: &Config) -> Result<Sockets, String> {
         let ports = [Port::Metrics, Port::Watch];
         ports.into_iter().map(|port| Ok((port, port.listen(config)?))).collect::<Result<_, _>>().map(Sockets)
     }
 
-    /// Serves them until the process ends, each port on its own thread; does nothing if there are none.
+    /// Serves each port on its own thread until the process ends; starts no thread without sockets.
     ///
     /// # Errors
-    /// One line that says why a thread could not be started.
+    /// Returns one line with the reason why a thread could not be started.
     pub(crate) fn serve(self, server: &'static Server) -> Result<(), String> {
         let Sockets(ports) = self;
         ports.into_iter().filter(|(_, sockets)| !sockets.is_empty()).try_for_each(|(port, sockets)| {
@@ -185,7 +186,7 @@ fn serve(port: Port, sockets: Vec<TcpListener>, server: &'static Server) -> io::
                 }
             }
             for task in accepting {
-                // A task ends only by a panic, which ends the process unless it is unwound.
+                // A task ends only by a panic, which ends the process unless panics are unwound.
                 if task.await.is_err() {
                     tracing::error!("{} is no longer served, because of a bug", port.name());
                 }
@@ -207,7 +208,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Accepts connections and finds places for them.
+/// Accepts connections, and waits for a place for each.
 async fn accept(port: Port, listener: tokio::net::TcpListener, places: Arc<Places>, server: &'static Server) {
     loop {
         match listener.accept().await {
@@ -232,7 +233,7 @@ async fn accept(port: Port, listener: tokio::net::TcpListener, places: Arc<Place
     }
 }
 
-/// Serves one connection to its end, or until its time limit. A stream has no time limit.
+/// Serves one connection until it ends or reaches its time limit. A stream has no time limit.
 async fn answer(port: Port, stream: TcpStream, visitor: Visitor, place: Place, server: &'static Server) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())

@@ -1,7 +1,7 @@
-//! The connections that are served at a time, and which of them yield to others.
+//! Places for HTTP connections: limits how many are served at a time, and selects which of them is closed for another.
 //!
-//! An idle client, or one that does not read, keeps no other out: when all places are taken, the client that has waited
-//! longest loses its place, among those of the address with the most such places.
+//! Idle clients, and clients that do not read, cannot lock others out. When all places are occupied, the address with
+//! the most idle connections loses the connection that has waited longest.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,38 +12,38 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-/// Connections served at a time. A few scrapers and probes need no more.
+/// The maximum number of connections served at a time; a few scrapers and probes need no more.
 pub(super) const PLACES_MAX: usize = 64;
 
-/// A request whose response takes longer loses its place if no other is free: its client does not read, or has stopped
-/// reading.
+/// The time after which a request without a complete response loses its place if no other place is free: its client
+/// does not read, or has stopped reading.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Interval at which a waiting connection checks again for a place held too long.
+/// The interval at which a waiting connection checks again for a place that can be taken over.
 const RECHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// All places.
+/// The places for connections, and which of them are occupied.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     taken: Mutex<Vec<Taken>>,
     given_back: Notify,
-    /// The number of the next place; numbers are never reused.
+    /// The number of the next occupied place; numbers are never reused.
     next_number: AtomicU64,
 }
 
-/// A taken place.
+/// An occupied place.
 #[derive(Debug)]
 struct Taken {
     number: u64,
     address: IpAddr,
     since: Instant,
-    /// Its request has arrived.
+    /// Whether the request of the connection has arrived.
     has_request: bool,
-    /// The task that serves it; `None` until it runs.
+    /// The task that serves the connection; `None` until the task runs.
     task: Option<AbortHandle>,
 }
 
-/// A place, until this is dropped.
+/// A connection's place, which is freed when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Place {
     number: u64,
@@ -51,13 +51,13 @@ pub(super) struct Place {
 }
 
 impl Places {
-    /// Waits for a place for a connection from `address`, which may be taken from another.
+    /// Waits for a place for a connection from `address`. The place may be taken over from another connection.
     pub(super) async fn take(self: &Arc<Places>, address: IpAddr) -> Place {
         loop {
             if let Some(place) = self.try_take(address, Instant::now()) {
                 return place;
             }
-            // In both cases it retries.
+            // After a notification and after a timeout alike, the next round tries again.
             let _ = tokio::time::timeout(RECHECK_INTERVAL, self.given_back.notified()).await;
         }
     }
@@ -84,14 +84,15 @@ impl Places {
         }
     }
 
-    /// Sets the task that serves a place, so that it can be aborted.
+    /// Records the task that serves a connection, so that it can be aborted.
     pub(super) fn set_task(&self, number: u64, task: AbortHandle) {
         self.with(number, |taken| taken.task = Some(task));
     }
 }
 
-/// Returns the connection that must yield: among those without a request, or otherwise those whose response takes too
-/// long, the first of the address with the most of them.
+/// Returns the index of the connection that must be closed for another. Candidates are the connections without a
+/// request, or if there are none, those whose response takes too long. Among these, the address with the most
+/// candidates loses the candidate that has waited longest.
 fn longest_idle(taken: &[Taken], now: Instant) -> Option<usize> {
     let idle = |has_request: bool| {
         let is_idle = move |one: &&Taken| {
@@ -99,7 +100,7 @@ fn longest_idle(taken: &[Taken], now: Instant) -> Option<usize> {
         };
         let count =
             |address: IpAddr| taken.iter().filter(is_idle).filter(|one| one.address == address).count();
-        // The last of equal ones in reverse order, which is the first.
+        // Of equal elements, `max_by_key` returns the last, so the order is reversed to find the first.
         let first =
             taken.iter().rev().filter(is_idle).max_by_key(|one| (count(one.address), now - one.since))?;
         taken.iter().position(|one| one.number == first.number)
@@ -108,17 +109,17 @@ fn longest_idle(taken: &[Taken], now: Instant) -> Option<usize> {
 }
 
 impl Place {
-    /// Its unique number.
+    /// Returns the number of the place, which is unique.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Records that the request has arrived.
+    /// Records that the request of the connection has arrived.
     pub(super) fn record_request(&self) {
         self.places.with(self.number, |taken| (taken.has_request, taken.since) = (true, Instant::now()));
     }
 
-    /// Frees the place for another connection, although its own is still served.
+    /// Frees the place for another connection, although the connection that occupied it is still served.
     pub(super) fn give_back(&self) {
         self.places.taken.lock().retain(|taken| taken.number != self.number);
         self.places.given_back.notify_one();
@@ -151,13 +152,13 @@ mod tests {
             .map(|number| places.try_take(address(u8::from(number >= 2)), begin).unwrap())
             .collect();
         held[2].record_request();
-        // The first two have another address, the third has a request.
+        // The first two places belong to another address, the third has a request.
         held.push(places.try_take(address(2), begin).unwrap());
         assert_eq!(numbers(&places)[..4], [0, 1, 2, 4]);
         drop(held.pop());
         held.push(places.try_take(address(0), begin).unwrap());
         assert_eq!(numbers(&places)[..4], [0, 1, 2, 4], "no connection is evicted");
-        // A connection with a request yields only when its response takes long.
+        // A connection with a request loses its place only if its response takes long.
         for place in &held {
             place.record_request();
         }

@@ -1,20 +1,20 @@
-//! The result of `/ready`: whether traffic should be sent to this server.
+//! Determines the result of `/ready`: whether traffic should be sent to this server.
 
 use crate::aof::slow_disk;
 use crate::server::Server;
 use crate::server::conditions::Condition;
 
-/// Whether traffic should be sent to a server.
+/// The state of a server with regard to new traffic.
 pub(super) enum Readiness {
-    /// The server serves.
+    /// The server executes commands.
     Ready,
-    /// The server serves, but slowly.
+    /// The server executes commands, but slowly, for this reason.
     Slow(String),
-    /// The server does not serve, or refuses or delays writes, for this reason.
+    /// The server executes no commands, or refuses or delays writes, for this reason.
     Not(String),
 }
 
-/// Whether traffic should be sent to the server.
+/// Returns whether traffic should be sent to the server.
 pub(super) fn readiness(server: &Server) -> Readiness {
     if server.is_stopping() {
         return Readiness::Not("stopping: connections are drained".to_owned());

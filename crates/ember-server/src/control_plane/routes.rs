@@ -1,4 +1,4 @@
-//! The paths of `metrics-port`.
+//! The URL paths of `metrics-port`.
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -13,10 +13,10 @@ use super::visitor::Visitor;
 use crate::metrics;
 use crate::server::Server;
 
-/// Allows one scrape at a time, regardless of the number of clients.
+/// Permits one scrape at a time, regardless of the number of clients.
 static SCRAPES: Semaphore = Semaphore::const_new(1);
 
-/// Handles a request; a body is ignored except by the dashboard.
+/// Handles a request. Ignores its body, except for the dashboard.
 pub(super) async fn answer(
     request: Request<Incoming>,
     visitor: Visitor,
@@ -50,15 +50,15 @@ pub(super) async fn answer(
 }
 
 enum Route {
-    /// All metrics.
+    /// `/metrics`: all metrics.
     Metrics,
-    /// Whether the process is alive.
+    /// `/health`: whether the process is alive.
     Health,
-    /// Whether the server is ready.
+    /// `/ready`: whether traffic should be sent to the server.
     Ready,
 }
 
-/// Collects the metrics on another thread: that may wait for a lock, and `/health` must be answered meanwhile.
+/// Collects the metrics on another thread, because that may wait for a lock while `/health` must be answered.
 async fn scrape(server: &'static Server) -> Response<Full<Bytes>> {
     let Ok(permit) = SCRAPES.acquire().await else { return internal_error() };
     let collect = move || {
@@ -70,7 +70,7 @@ async fn scrape(server: &'static Server) -> Response<Full<Bytes>> {
         .map_or_else(|_: Bug| internal_error(), |text| of_type(StatusCode::OK, metrics::CONTENT_TYPE, text))
 }
 
-/// A bug ended the task that produced a response; it is logged.
+/// The error for a task that a bug ended before it produced a response; the bug is logged.
 pub(super) struct Bug;
 
 /// Runs a blocking function on another thread.

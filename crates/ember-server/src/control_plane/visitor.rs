@@ -1,10 +1,10 @@
-//! The two ends of an HTTP connection.
+//! The addresses of an HTTP connection.
 
 use std::net::SocketAddr;
 
 use crate::clients::client::Peer;
 
-/// The two ends of a connection.
+/// The addresses of the client and of the server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Visitor {
     pub(super) remote: SocketAddr,
@@ -12,7 +12,7 @@ pub(super) struct Visitor {
 }
 
 impl Visitor {
-    /// Returns the peer that the connection of its commands shows.
+    /// Returns these addresses as those of a client connection that runs commands.
     pub(super) fn into_peer(self) -> Peer {
         Peer::Http { remote: self.remote, local: self.local }
     }

@@ -1,7 +1,7 @@
 //! The command log: calls that were slow, had a large request or reply, or made a key large.
 //!
-//! One log per [`LogKind`], with the form and the names of Valkey 8.1, which has none of large keys; SLOWLOG shows that
-//! of slow calls.
+//! There is one log per [`LogKind`]. Formats and names are those of Valkey 8.1, which does not log large keys. SLOWLOG
+//! shows the log of slow calls.
 
 use std::collections::VecDeque;
 
@@ -11,28 +11,30 @@ use parking_lot::Mutex;
 use crate::catalogue::registry::Command;
 use crate::clients::client::{ClientView, cut_name};
 
-/// The number of arguments kept per call, and the bytes of each; as in Redis.
+/// The maximum number of arguments stored per call, as in Redis.
 const ARGUMENTS_MAX: usize = 32;
+
+/// The maximum number of bytes stored per argument, as in Redis.
 const ARGUMENT_BYTES_MAX: usize = 128;
 
-/// Replaces arguments that other clients must not see.
+/// The text that replaces arguments that other clients must not see.
 const REDACTED: &[u8] = b"(redacted)";
 
-/// Why a call is logged.
+/// The reason for which a call is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogKind {
-    /// It was slow.
+    /// The call was slow.
     Slow,
-    /// Its request was large.
+    /// The request was large.
     LargeRequest,
-    /// Its reply was large.
+    /// The reply was large.
     LargeReply,
-    /// It made a key large.
+    /// The call made a key large.
     LargeKey,
 }
 
 impl LogKind {
-    /// The kinds with their names in commands.
+    /// The kinds, with their names in COMMANDLOG.
     const NAMED: [(LogKind, &str); 4] = [
         (LogKind::Slow, "slow"),
         (LogKind::LargeRequest, "large-request"),
@@ -40,7 +42,7 @@ impl LogKind {
         (LogKind::LargeKey, "large-key"),
     ];
 
-    /// Returns the kind with this name, in any case.
+    /// Returns the kind with this name, ignoring case.
     pub(crate) fn find(name: &[u8]) -> Option<LogKind> {
         let found = LogKind::NAMED.iter().find(|(_, known)| name.eq_ignore_ascii_case(known.as_bytes()));
         found.map(|&(kind, _)| kind)
@@ -50,13 +52,13 @@ impl LogKind {
 /// A logged call.
 #[derive(Clone, Debug)]
 pub(crate) struct LoggedCall {
-    /// The number of the call in its log since startup.
+    /// The number of the call in its log, counted since startup.
     pub(crate) id: u64,
-    /// Unix time in seconds.
+    /// When the call ran, as Unix time in seconds.
     pub(crate) at_seconds: i64,
-    /// Its time in µs, or the bytes of its request, its reply or the key that it made large.
+    /// The duration of the call in µs, or the size in bytes of its request, its reply or the key that it made large.
     pub(crate) amount: u64,
-    /// The truncated arguments.
+    /// The arguments, truncated to the limits above.
     pub(crate) arguments: Vec<Vec<u8>>,
     /// The client's address; empty if the client is unknown.
     pub(crate) address: String,
@@ -65,7 +67,7 @@ pub(crate) struct LoggedCall {
 }
 
 impl LoggedCall {
-    /// Creates a call, whose id is set by the log. Copies no more of the arguments than is shown.
+    /// Creates a logged call; the log sets its `id`. Copies only the part of the arguments that is shown.
     pub(crate) fn new(
         at_seconds: i64,
         amount: u64,
@@ -80,7 +82,7 @@ impl LoggedCall {
     }
 }
 
-/// The newest calls of one kind, newest first.
+/// The logged calls of one kind, newest first.
 #[derive(Debug, Default)]
 struct Log {
     next_id: u64,
@@ -92,7 +94,7 @@ struct Log {
 pub(crate) struct CommandLog([Mutex<Log>; LogKind::NAMED.len()]);
 
 impl CommandLog {
-    /// Adds a call. At most `max` calls are kept.
+    /// Adds a call to a log, which retains at most `max` calls.
     pub(crate) fn enter(&self, kind: LogKind, max: usize, call: LoggedCall) {
         let mut log = self.0[kind as usize].lock();
         let id = log.next_id;
@@ -101,17 +103,17 @@ impl CommandLog {
         log.calls.truncate(max);
     }
 
-    /// Returns the newest `count` calls. O(count).
+    /// Returns the newest `count` calls. Takes O(count) steps.
     pub(crate) fn newest(&self, kind: LogKind, count: usize) -> Vec<LoggedCall> {
         self.0[kind as usize].lock().calls.iter().take(count).cloned().collect()
     }
 
-    /// Returns the number of calls kept.
+    /// Returns the number of logged calls of a kind.
     pub(crate) fn len(&self, kind: LogKind) -> usize {
         self.0[kind as usize].lock().calls.len()
     }
 
-    /// Returns the number of calls added since startup.
+    /// Returns the number of calls of a kind logged since startup.
     pub(crate) fn total(&self, kind: LogKind) -> u64 {
         self.0[kind as usize].lock().next_id
     }

@@ -1,32 +1,35 @@
 //! Hot keys: the most accessed keys of the last seconds, estimated from a sample of the commands.
 //!
-//! Each worker samples about one in `hotkeys-sampling` of its commands and counts the accesses that these represent in
-//! two sketches, one of reads and one of writes. A sketch has a fixed number of counters: an access of a key without
-//! one takes over the smallest, with its count as the possible error (Metwally, Agrawal, El Abbadi: "Efficient
-//! Computation of Frequent and Top-k Elements in Data Streams", ICDT 2005, "Space-Saving"). The reported count of a key
-//! excludes that error, so that keys that are not hot do not appear hot.
+//! Each worker samples about one in `hotkeys-sampling` of its commands. It counts the accesses that the samples
+//! represent in two sketches, one of reads and one of writes. A sketch has a fixed number of counters. A key without a
+//! counter takes over the counter with the smallest count, which becomes the possible error of the new count (Metwally,
+//! Agrawal, El Abbadi: "Efficient Computation of Frequent and Top-k Elements in Data Streams", ICDT 2005,
+//! "Space-Saving"). The reported count of a key excludes that error, so that keys that are not hot do not appear hot.
 //!
-//! All counts and the time that they cover are halved every second. So a rate is that of the last seconds, and
-//! correct from the beginning.
+//! All counts and the time that they cover are halved every second. So rates are those of the last seconds, and correct
+//! from the first second on.
 
 use std::collections::HashMap;
 
 use emberkv_core::keyspace::hash::KeyHash;
 
-/// The number of counters of a sketch: a key with one in 128 accesses is always found. Scanning all of them is cheap.
+/// The number of counters of a sketch. A key with at least one in 128 accesses is always found, and scanning all
+/// counters is cheap.
 const COUNTERS: usize = 128;
 
-/// The maximum bytes of a key that are kept and shown.
+/// The maximum number of bytes of a key that are stored and shown.
 const KEY_BYTES_MAX: usize = 1024;
 
-/// A key that was sampled fewer times recently is not reported.
+/// The minimum number of recent samples of a reported key.
 const SAMPLES_MIN: f64 = 4.0;
 
-/// The number of seconds after which nothing is left of a count.
+/// The number of seconds after which a count has decayed to nothing.
 const SECONDS_KEPT: i64 = 64;
 
-/// The share of all accesses from which on a key is announced as hot, and the share below which it is no longer hot.
+/// The share of all accesses from which a key is announced as hot.
 const ANNOUNCED_SHARE: f64 = 0.01;
+
+/// The share of all accesses below which a key is no longer hot.
 const FORGOTTEN_SHARE: f64 = ANNOUNCED_SHARE / 2.0;
 
 /// The kind of an access to a key.
@@ -34,12 +37,12 @@ const FORGOTTEN_SHARE: f64 = ANNOUNCED_SHARE / 2.0;
 pub(crate) enum Access {
     /// The key was only read.
     Read,
-    /// The key was, or could have been, changed.
+    /// The key was changed, or could have been changed.
     Write,
 }
 
 impl Access {
-    /// Returns `read` or `write`.
+    /// Returns the kind's name: `read` or `write`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Access::Read => "read",
@@ -55,20 +58,20 @@ pub(crate) struct Sample<'a> {
     pub(crate) database: usize,
     pub(crate) key: &'a [u8],
     pub(crate) hash: KeyHash,
-    /// The number of accesses it represents.
+    /// The number of accesses that the sample represents.
     pub(crate) weight: u32,
 }
 
-/// A hot key and its figures.
+/// A hot key and its access statistics.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HotKey {
     /// The key, truncated to [`KEY_BYTES_MAX`].
     pub(crate) key: Vec<u8>,
     pub(crate) database: usize,
     pub(crate) access: Access,
-    /// Accesses per second.
+    /// The number of accesses per second.
     pub(crate) rate: f64,
-    /// The share of all accesses to all keys, reads and writes, from 0.0 to 1.0.
+    /// The share of the key's accesses in all accesses to all keys, reads and writes, from 0.0 to 1.0.
     pub(crate) share: f64,
 }
 
@@ -76,11 +79,11 @@ pub(crate) struct HotKey {
 struct Counter {
     database: usize,
     key: Vec<u8>,
-    /// How much of the count may belong to another key.
+    /// The part of the count that may belong to another key.
     error: f64,
 }
 
-/// A Space-Saving sketch. Hashes and counts are separate, because searches read only those.
+/// A Space-Saving sketch. Hashes and counts are in separate arrays, because searches read only these.
 #[derive(Debug, Default)]
 struct Sketch {
     hashes: Vec<u64>,
@@ -89,8 +92,8 @@ struct Sketch {
 }
 
 impl Sketch {
-    /// Counts a sample. O([`COUNTERS`]). Allocates only for the first [`COUNTERS`] keys, and for keys longer than all
-    /// before.
+    /// Counts a sample. Takes O([`COUNTERS`]) steps. Allocates only for the first [`COUNTERS`] keys, and for keys
+    /// longer than all earlier keys of the counter.
     fn add_sample(&mut self, sample: &Sample<'_>, weight: f64) {
         let hash = sample.hash.bits();
         let same = |at: &usize| self.counters[*at].database == sample.database;
@@ -127,21 +130,22 @@ impl Sketch {
     }
 }
 
-/// The samples of one worker.
+/// The access counts of one worker, based on its samples.
 #[derive(Debug, Default)]
 pub(crate) struct HotKeys {
     reads: Sketch,
     writes: Sketch,
-    /// Accesses to all keys.
+    /// The number of accesses to all keys.
     total: f64,
-    /// The time in which they were counted, in ms, up to the beginning of the current second.
+    /// The time in ms, up to the beginning of the current second, in which accesses were counted.
     counted_ms: f64,
-    /// Unix time in ms of the current second, or of the part of it in which accesses are counted; 0 for none yet.
+    /// The start of the current second as Unix time in ms, or of the part of it in which accesses are counted; 0 before
+    /// the first access.
     since_ms: i64,
 }
 
 impl HotKeys {
-    /// Counts an access. O(1).
+    /// Counts an access. Takes O([`COUNTERS`]) steps.
     pub(crate) fn add_sample(&mut self, now_ms: i64, sample: &Sample<'_>) {
         self.age(now_ms);
         let weight = f64::from(sample.weight);
@@ -155,7 +159,7 @@ impl HotKeys {
         *self = HotKeys::default();
     }
 
-    /// Halves the counts for each second that has passed.
+    /// Halves all counts once for each second that has passed.
     fn age(&mut self, now_ms: i64) {
         if self.since_ms == 0 || now_ms < self.since_ms {
             self.since_ms = now_ms;
@@ -169,7 +173,7 @@ impl HotKeys {
             self.since_ms = now_ms;
             return;
         }
-        // The rest of the second that had begun, then whole ones.
+        // The covered time consists of the rest of the previous second and the whole seconds after it.
         let mut counted_ms = self.counted_ms + (1000 - self.since_ms % 1000) as f64;
         let mut factor = 0.5;
         for _ in 1..seconds {
@@ -188,15 +192,15 @@ impl HotKeys {
     }
 }
 
-/// The samples of all workers while they are merged.
+/// The merged samples of all workers.
 #[derive(Debug, Default)]
 pub(crate) struct Merged {
-    /// By access, database and hash.
+    /// The sums of each key, by kind of access, database and hash.
     by_key: HashMap<(Access, usize, u64), Sum>,
     total: f64,
 }
 
-/// The samples of a key from all workers.
+/// The sum of all workers' samples of a key.
 #[derive(Debug)]
 struct Sum {
     key: Vec<u8>,
@@ -205,10 +209,10 @@ struct Sum {
 }
 
 impl Merged {
-    /// Adds the samples of a worker.
+    /// Adds the samples of one worker.
     pub(crate) fn add(&mut self, now_ms: i64, seen: &mut HotKeys) {
         seen.age(now_ms);
-        // Directly after startup there is no rate yet.
+        // The covered time has a minimum, because directly after startup there is no rate yet.
         let seconds = ((seen.counted_ms + (now_ms - seen.since_ms) as f64) / 1000.0).max(0.01);
         self.total += seen.total;
         for (access, sketch) in seen.sketches() {
@@ -222,8 +226,8 @@ impl Merged {
         }
     }
 
-    /// Returns the hottest keys, those with the most accesses first; without keys that may have been sampled by chance
-    /// when one in `sampling` commands is sampled. `wanted` selects one kind of access.
+    /// Returns the hottest keys, the highest rate first. Excludes keys with so few samples, at one in `sampling`
+    /// commands, that they may have been sampled by chance. `wanted` selects one kind of access.
     pub(crate) fn hottest(self, sampling: u32, wanted: Option<Access>, count: usize) -> Vec<HotKey> {
         let count_min = SAMPLES_MIN * f64::from(sampling.max(1));
         let total = self.total;
@@ -247,12 +251,13 @@ impl Merged {
     }
 }
 
-/// Keys that were announced as hot, until they are no longer hot.
+/// The keys that were announced as hot and still are.
 #[derive(Debug, Default)]
 pub(crate) struct Announced(Vec<HotKey>);
 
 impl Announced {
-    /// Returns the keys that have become hot. `hottest` are the present ones. O(keys²) for the few that are hot.
+    /// Returns the keys that have become hot; `hottest` are the currently hottest keys. Takes O(keys²) steps for a few
+    /// keys.
     pub(crate) fn update(&mut self, mut hottest: Vec<HotKey>) -> Vec<HotKey> {
         let same = |one: &HotKey, other: &HotKey| {
             (one.access, one.database, &one.key) == (other.access, other.database, &other.key)

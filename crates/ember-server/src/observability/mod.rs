@@ -1,4 +1,4 @@
-//! Counters and logs, for the operators of the server.
+//! Counters and logs for operators of the server.
 
 pub(crate) mod command_log;
 pub(crate) mod hot_keys;

@@ -1,18 +1,18 @@
-//! How long the data have exceeded `maxmemory`; worker 0 measures in its ticks.
+//! The time for which the data set has exceeded `maxmemory`, which worker 0 measures in its ticks.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// The total time so far. One thread writes, any reads.
+/// The time above the limit so far. One thread writes it, any thread may read it.
 #[derive(Debug, Default)]
 pub(crate) struct OverLimit {
-    /// The start of the present excess, Unix time in ms; 0 if there is none.
+    /// The start of the current period above the limit, as Unix time in ms; 0 if the limit is not exceeded.
     since_ms: AtomicI64,
-    /// The time in ms of past excesses.
+    /// The total length in ms of past periods above the limit.
     over_ms: AtomicU64,
 }
 
 impl OverLimit {
-    /// Records whether the limit is exceeded.
+    /// Records whether the limit is currently exceeded.
     pub(crate) fn record(&self, now_ms: i64, is_over: bool) {
         let since_ms = self.since_ms.load(Ordering::Relaxed);
         if is_over && since_ms == 0 {
@@ -23,7 +23,7 @@ impl OverLimit {
         }
     }
 
-    /// Returns how long the present excess has lasted, in ms; 0 if there is none.
+    /// Returns the length in ms of the current period above the limit; 0 if the limit is not exceeded.
     pub(crate) fn current_ms(&self, now_ms: i64) -> u64 {
         match self.since_ms.load(Ordering::Relaxed) {
             0 => 0,
@@ -31,12 +31,12 @@ impl OverLimit {
         }
     }
 
-    /// Returns the total time in ms.
+    /// Returns the total time above the limit in ms.
     pub(crate) fn total_ms(&self, now_ms: i64) -> u64 {
         self.over_ms.load(Ordering::Relaxed) + self.current_ms(now_ms)
     }
 
-    /// Resets the times, for `CONFIG RESETSTAT`.
+    /// Resets the measured times, for `CONFIG RESETSTAT`.
     pub(crate) fn reset(&self) {
         self.since_ms.store(0, Ordering::Relaxed);
         self.over_ms.store(0, Ordering::Relaxed);

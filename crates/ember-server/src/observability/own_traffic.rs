@@ -1,31 +1,32 @@
-//! The load that the dashboard itself causes, which it excludes from its figures.
+//! The load that the dashboard itself causes, which is excluded from its figures.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The counts since startup, or since `CONFIG RESETSTAT`.
+/// Counters of the dashboard's load since startup or `CONFIG RESETSTAT`.
 #[derive(Debug, Default)]
 pub(crate) struct OwnTraffic {
     connections: AtomicU64,
     commands: AtomicU64,
     input_bytes: AtomicU64,
     output_bytes: AtomicU64,
-    /// Commands among them that an open page repeats.
+    /// HELLO commands, which an open page repeats.
     hello: AtomicU64,
+    /// INFO commands, which an open page repeats.
     info: AtomicU64,
 }
 
-/// The counts at one moment.
+/// The values of the counters at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OwnCounts {
     pub(crate) connections: u64,
     pub(crate) commands: u64,
-    /// Bytes that the server has received.
+    /// The number of bytes that the server has received from the dashboard.
     pub(crate) input_bytes: u64,
-    /// Bytes that the server has sent.
+    /// The number of bytes that the server has sent to the dashboard.
     pub(crate) output_bytes: u64,
-    /// HELLO commands among them.
+    /// The number of HELLO commands among `commands`.
     pub(crate) hello: u64,
-    /// INFO commands among them.
+    /// The number of INFO commands among `commands`.
     pub(crate) info: u64,
 }
 
@@ -34,7 +35,7 @@ impl OwnTraffic {
         self.connections.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a command of this size.
+    /// Counts a command with this name and size in bytes.
     pub(crate) fn count_command(&self, name: &[u8], bytes: usize) {
         for (known, counter) in [(&b"hello"[..], &self.hello), (b"info", &self.info)] {
             counter.fetch_add(u64::from(name.eq_ignore_ascii_case(known)), Ordering::Relaxed);
@@ -43,7 +44,7 @@ impl OwnTraffic {
         self.input_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Counts bytes of replies.
+    /// Counts the bytes of a reply.
     pub(crate) fn count_reply_bytes(&self, bytes: usize) {
         self.output_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }

@@ -1,16 +1,16 @@
-//! Rates per second, from samples that worker 0 takes in its ticks: the mean of the last seconds.
+//! Rates per second: the mean of the last seconds, computed from samples that worker 0 takes in its ticks.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// Samples kept: with [`INTERVAL_MIN`] between them, the last 1.6 seconds, as in Redis.
+/// The maximum number of samples. With [`INTERVAL_MIN`] between them, they cover the last 1.6 seconds, as in Redis.
 const SAMPLES: usize = 17;
 
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
-/// Sums since startup, at one moment.
+/// Totals since startup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub(crate) commands: u64,
@@ -18,13 +18,13 @@ pub(crate) struct Totals {
     pub(crate) output_bytes: u64,
     pub(crate) replication_input_bytes: u64,
     pub(crate) replication_output_bytes: u64,
-    /// Turns of all workers' loops.
+    /// The number of turns of all workers' event loops.
     pub(crate) turns: u64,
-    /// The time they took.
+    /// The total time of all turns, in ns.
     pub(crate) busy_nanoseconds: u64,
 }
 
-/// Rates per second.
+/// Mean rates per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct PerSecond {
     pub(crate) commands: f64,
@@ -36,12 +36,12 @@ pub(crate) struct PerSecond {
     pub(crate) busy_nanoseconds: f64,
 }
 
-/// The samples, oldest first.
+/// Samples of the totals, oldest first.
 #[derive(Default)]
 pub(crate) struct Rates(Mutex<VecDeque<(Instant, Totals)>>);
 
 impl Rates {
-    /// Takes a sample, unless the last one is recent; `totals` is called only in that case.
+    /// Takes a sample, unless the last one is too recent; `totals` is called only if a sample is taken.
     pub(crate) fn sample(&self, now: Instant, totals: impl FnOnce() -> Totals) {
         let mut samples = self.0.lock();
         if samples.back().is_some_and(|(at, _)| now.duration_since(*at) < INTERVAL_MIN) {
@@ -53,7 +53,7 @@ impl Rates {
         }
     }
 
-    /// Returns the mean rates between the oldest sample and the newest.
+    /// Returns the mean rates between the oldest and the newest sample.
     pub(crate) fn per_second(&self) -> PerSecond {
         let samples = self.0.lock();
         let (Some((from, before)), Some((to, after))) = (samples.front(), samples.back()) else {

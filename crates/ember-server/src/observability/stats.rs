@@ -1,4 +1,4 @@
-//! Counters: one set per worker, written only by it and summed by readers.
+//! Counters. Each worker has its own set, to which only that worker writes; readers add up the sets of all workers.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,37 +6,37 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use emberkv_core::turn::KeyspaceCounters;
 use parking_lot::Mutex;
 
-/// A counter with one writer: adding is a load and a store, not a locked operation.
+/// A counter with a single writer: adding to it is a load and a store, not an atomic read-modify-write.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds to the counter; only its own worker may.
+    /// Adds to the counter. Must be called only by the worker that owns the counter.
     #[inline]
     pub(crate) fn add(&self, amount: u64) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
     }
 
-    /// Returns the value.
+    /// Returns the current value.
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Resets the counter; a concurrent addition may be lost or kept.
+    /// Resets the counter. A concurrent addition may be lost, or survive the reset.
     pub(crate) fn reset(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 }
 
-/// The maximum number of error codes that a worker counts by name; scripts could produce any number.
+/// The maximum number of error codes that a worker counts by name, because scripts can create any number of codes.
 const ERROR_CODES_MAX: usize = 128;
 
-/// Error replies by code. Its worker takes the lock, and rarely a reader.
+/// The number of error replies by code. Only the worker that counts and occasional readers take the lock.
 #[derive(Debug, Default)]
 pub(crate) struct ErrorCodes(Mutex<BTreeMap<String, u64>>);
 
 impl ErrorCodes {
-    /// Counts an error by its code, the first word of its text.
+    /// Counts an error reply by its code, the first word of its text.
     pub(crate) fn count(&self, text: &[u8]) {
         let code = text.split(|&byte| byte == b' ').next().unwrap_or_default();
         let code = std::str::from_utf8(code).unwrap_or("ERR");
@@ -61,28 +61,29 @@ impl ErrorCodes {
     }
 }
 
-/// The number of buckets of call times: powers of two of microseconds, up to an hour.
+/// The number of buckets of a latency histogram, whose bounds are powers of two in µs, up to an hour.
 pub(crate) const LATENCY_BUCKETS: usize = 32;
 
-/// One worker's counts for one command.
+/// The counters of one worker for one command.
 #[derive(Debug, Default)]
 pub(crate) struct CommandCounters {
-    /// Calls that ran.
+    /// Calls that were executed.
     pub(crate) calls: Counter,
-    /// Their time, in ns.
+    /// The total time of executed calls, in ns.
     pub(crate) nanoseconds: Counter,
-    /// Calls refused before they ran.
+    /// Calls that were refused before execution.
     pub(crate) rejected: Counter,
-    /// Calls with an error reply.
+    /// Calls that returned an error reply.
     pub(crate) failed: Counter,
-    /// Calls by time: bucket `b` counts those of at most 2^b µs.
+    /// A histogram of the duration of calls: bucket `b` counts calls of at most 2^b µs that exceed the bound of bucket
+    /// `b - 1`.
     pub(crate) latency: [Counter; LATENCY_BUCKETS],
-    /// The time in ns of calls that no bucket counts.
+    /// The total time in ns of calls that are not in the histogram.
     pub(crate) untracked_nanoseconds: Counter,
 }
 
 impl CommandCounters {
-    /// Counts `calls` that took `nanoseconds` each, also in the histogram if `tracks_latency`.
+    /// Counts `calls` calls that took `nanoseconds` each; adds them to the histogram if `tracks_latency`.
     #[inline]
     pub(crate) fn count(&self, calls: u64, nanoseconds: u64, tracks_latency: bool) {
         self.calls.add(calls);
@@ -109,18 +110,18 @@ impl CommandCounters {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommandTotals {
     pub(crate) calls: u64,
-    /// The time of all calls, in ns.
+    /// The total time of all calls, in ns.
     pub(crate) nanoseconds: u64,
     pub(crate) rejected: u64,
     pub(crate) failed: u64,
-    /// See [`CommandCounters::latency`].
+    /// The sum of [`CommandCounters::latency`].
     pub(crate) latency: [u64; LATENCY_BUCKETS],
-    /// See [`CommandCounters::untracked_nanoseconds`].
+    /// The sum of [`CommandCounters::untracked_nanoseconds`].
     pub(crate) untracked_nanoseconds: u64,
 }
 
 impl CommandTotals {
-    /// Adds the counts of one worker.
+    /// Adds the counters of one worker.
     pub(crate) fn add(&mut self, counters: &CommandCounters) {
         self.calls += counters.calls.get();
         self.nanoseconds += counters.nanoseconds.get();
@@ -133,7 +134,7 @@ impl CommandTotals {
     }
 }
 
-/// The counts of one worker.
+/// The counters of one worker.
 #[derive(Debug)]
 pub(crate) struct WorkerStats {
     pub(crate) connections_received: Counter,
@@ -141,8 +142,9 @@ pub(crate) struct WorkerStats {
     pub(crate) commands: Counter,
     pub(crate) input_bytes: Counter,
     pub(crate) output_bytes: Counter,
-    /// The part of these bytes from the primary, and the part sent to replicas.
+    /// The part of `input_bytes` that was received from the primary.
     pub(crate) replication_input_bytes: Counter,
+    /// The part of `output_bytes` that was sent to replicas.
     pub(crate) replication_output_bytes: Counter,
     pub(crate) reads: Counter,
     pub(crate) writes: Counter,
@@ -151,54 +153,57 @@ pub(crate) struct WorkerStats {
     pub(crate) output_limit_closed: Counter,
     pub(crate) query_limit_closed: Counter,
     pub(crate) forwarded: Counter,
-    /// Scripts and functions that ran with exclusive access.
+    /// Scripts and functions that were run with exclusive access.
     pub(crate) scripts_exclusive: Counter,
-    /// Scripts and functions that ran in parallel with other clients, under the locks of their keys.
+    /// Scripts and functions that were run concurrently with other clients, under the locks of their keys.
     pub(crate) scripts_concurrent: Counter,
-    /// Long calls that ran on a job thread.
+    /// Long-running calls that were executed on a job thread.
     pub(crate) long_calls: Counter,
-    /// Commands of the primary that were applied while other workers applied others.
+    /// Commands of the primary that were applied while other workers applied other commands.
     pub(crate) applied_together: Counter,
-    /// Evaluations of live queries, those with an unchanged result, states sent to clients, states replaced by newer
-    /// ones before they were sent, and the time of evaluations in ns.
+    /// Evaluations of live queries.
     pub(crate) query_evaluations: Counter,
+    /// Evaluations with an unchanged result.
     pub(crate) query_equal: Counter,
+    /// States sent to clients.
     pub(crate) query_sent: Counter,
+    /// States that were replaced by newer ones before they were sent.
     pub(crate) query_coalesced: Counter,
+    /// The time of evaluations, in ns.
     pub(crate) query_nanoseconds: Counter,
-    /// States sent, by the time since the change, and that time.
+    /// The states sent, with a histogram of the time between the change and the sending of the state.
     pub(crate) query_lag: CommandCounters,
     pub(crate) hits: Counter,
     pub(crate) misses: Counter,
     pub(crate) expired: Counter,
     pub(crate) expired_fields: Counter,
-    /// Time spent on active expiry, in ns.
+    /// The time spent on active expiry, in ns.
     pub(crate) expire_nanoseconds: Counter,
-    /// Rounds of active expiry that ended before they had found all expired keys.
+    /// Rounds of active expiry that ended at their time limit, before they had found all expired keys.
     pub(crate) expire_cut_short: Counter,
     pub(crate) evicted: Counter,
     /// Clients evicted because of `maxmemory-clients`.
     pub(crate) evicted_clients: Counter,
-    /// Not reset by `CONFIG RESETSTAT`.
+    /// The number of changes to the data set. `CONFIG RESETSTAT` does not reset it.
     pub(crate) changes: Counter,
-    /// Bytes that the worker's clients take at present. Not reset either.
+    /// The current memory of the worker's clients, in bytes. `CONFIG RESETSTAT` does not reset it.
     pub(crate) client_bytes: Counter,
-    /// Turns of the worker's loop.
+    /// Turns of the worker's event loop.
     pub(crate) turns: Counter,
-    /// Time the worker worked, in ns, added once per turn.
+    /// The time in ns that the worker has spent working, updated once per turn.
     pub(crate) busy_nanoseconds: Counter,
-    /// Time the worker waited for work, in ns, added in the same way.
+    /// The time in ns that the worker has spent waiting for work, updated once per turn.
     pub(crate) idle_nanoseconds: Counter,
-    /// Times that a connection's replies were held with `sync-replicas`, and connections closed because too few
-    /// replicas have acknowledged in time.
+    /// How many times `sync-replicas` delayed a connection's replies.
     pub(crate) sync_waits: Counter,
+    /// Connections closed because too few replicas acknowledged in time.
     pub(crate) sync_timeouts: Counter,
-    /// Indexed like the registry.
+    /// The counters of each command, by index in the registry.
     pub(crate) by_command: Vec<CommandCounters>,
 }
 
 impl WorkerStats {
-    /// Creates zeros for a registry of `commands` commands.
+    /// Creates counters of zero, for a registry of `commands` commands.
     pub(crate) fn new(commands: usize) -> WorkerStats {
         WorkerStats {
             connections_received: Counter::default(),
@@ -244,7 +249,7 @@ impl WorkerStats {
         }
     }
 
-    /// Adds the counts of the keyspace since the last call, and resets them.
+    /// Adds the keyspace's counters, and resets them.
     pub(crate) fn absorb(&self, counters: &mut KeyspaceCounters) {
         if *counters == KeyspaceCounters::default() {
             return;
@@ -259,7 +264,7 @@ impl WorkerStats {
         self.changes.add(changes);
     }
 
-    /// Resets the counters, for `CONFIG RESETSTAT`.
+    /// Resets the counters that `CONFIG RESETSTAT` covers.
     pub(crate) fn reset(&self) {
         self.error_codes.reset();
         self.query_lag.reset();

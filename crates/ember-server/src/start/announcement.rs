@@ -1,5 +1,5 @@
-//! The log messages at startup: the program, its configuration, where it listens, the files that it found, and whether
-//! the whole network may use it.
+//! Log messages at startup: the program, its configuration, its addresses, the files in the data directory, and whether
+//! the server is accessible to the whole network.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub(super) fn process(file: Option<&Path>) {
     }
 }
 
-/// Logs where clients are accepted.
+/// Logs the addresses on which the server accepts clients.
 pub(super) fn listeners(listeners: &[Arc<Listener>]) {
     let shown = |is_tls: bool| {
         let chosen = listeners.iter().filter(|listener| listener.is_tls() == is_tls);
@@ -34,7 +34,7 @@ pub(super) fn listeners(listeners: &[Arc<Listener>]) {
     }
 }
 
-/// Logs the files in the data directory, and whether they will be read.
+/// Logs the files in the data directory, and whether the server reads them.
 pub(super) fn files(config: &Config) {
     let has_rdb = fs::metadata(&config.dbfilename).is_ok_and(|file| file.is_file());
     let has_aof = fs::read_dir(&config.appenddirname).is_ok_and(|mut files| files.next().is_some());
@@ -52,7 +52,7 @@ pub(super) fn files(config: &Config) {
     }
 }
 
-/// Warns if any client that reaches this machine can read and change everything.
+/// Warns if any client that can connect to this machine can read and change all data.
 pub(super) fn exposure(config: &Config, listeners: &[Arc<Listener>], needs_password: bool) {
     let is_open =
         |listener: &&Arc<Listener>| listener.is_open_to_others() && !asks_for_certificate(config, listener);
@@ -62,7 +62,7 @@ pub(super) fn exposure(config: &Config, listeners: &[Arc<Listener>], needs_passw
     }
 }
 
-/// Returns the warning about addresses that other machines can connect to, unless something keeps them out.
+/// Returns a warning about addresses to which other machines can connect, unless access is restricted (`is_guarded`).
 fn warning(open: &[String], is_guarded: bool) -> Option<String> {
     (!open.is_empty() && !is_guarded).then(|| {
         format!(
@@ -74,7 +74,7 @@ fn warning(open: &[String], is_guarded: bool) -> Option<String> {
     })
 }
 
-/// Returns whether clients need a certificate that this server trusts.
+/// Returns whether the listener requires a client certificate that this server trusts.
 fn asks_for_certificate(config: &Config, listener: &Listener) -> bool {
     listener.is_tls() && config.tls_auth_clients == ember_config::TlsAuthClients::Yes
 }

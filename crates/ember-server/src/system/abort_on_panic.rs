@@ -1,8 +1,9 @@
-//! Aborting the process when a thread panics.
+//! A guard that aborts the process when a thread panics.
 
 use std::thread;
 
-/// Aborts the process when its thread panics: a bug in one worker must not leave a server that serves only some keys.
+/// Aborts the process if it is dropped during a panic: after a bug in one worker, the server must not continue with
+/// only part of the keys.
 pub(crate) struct AbortOnPanic;
 
 impl Drop for AbortOnPanic {

@@ -1,11 +1,11 @@
-//! CPU affinity of a thread and the threads that it starts.
+//! The CPU affinity of a thread and of the threads that it starts.
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use ember_config::CpuList;
 
-/// Restricts the calling thread to the cores of `list`, the value of `parameter`; an empty list changes nothing. Errors
-/// of the system are logged.
+/// Restricts the calling thread to the cores of `list`, the value of `parameter`; an empty list changes nothing. Logs
+/// errors of the system.
 pub(crate) fn keep_to(list: &CpuList, parameter: &str) {
     if list.cores().is_empty() {
         return;

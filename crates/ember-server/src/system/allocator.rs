@@ -1,22 +1,22 @@
 //! The allocator of the process and its tuning.
 //!
-//! jemalloc, because its size classes are close to each other, it returns freed memory without a call, and it reports
-//! what it holds. Options, which it reads before `main`:
+//! The allocator is jemalloc, because its size classes are close to each other, it returns freed memory without being
+//! called, and it reports its memory. Before `main`, it reads these options:
 //!
-//! * `background_thread`: a background thread returns pages, even while the server is idle, and never a worker in the
-//!   middle of a batch.
+//! * `background_thread`: pages are returned by a background thread, even while the server is idle, and never by a
+//!   worker during a batch.
 //! * `dirty_decay_ms:200`, `muzzy_decay_ms:0`: unused pages are returned within a few tenths of a second.
-//! * `thp:default`: memory comes in small pages, which `huge_pages.rs` turns into huge ones. The server never forks, so
-//!   no huge page is ever copied for a snapshot.
-//! * `cache_oblivious:false`: otherwise each large allocation (the tables of large shards, large values) takes a page
-//!   more than its size.
+//! * `thp:default`: the kernel provides small pages, which `huge_pages.rs` collapses into huge pages. The server never
+//!   forks, so no huge page is copied for a snapshot.
+//! * `cache_oblivious:false`: otherwise each large allocation (a hash table of a large shard, a large value) would take
+//!   an additional page.
 //!
 //! The size classes are closer to each other than in other builds of jemalloc: `.cargo/config.toml` sets this, and
 //! `size_class` relies on it.
 //!
-//! Very large allocations ([`MAPPED_MIN_BYTES`]) are mapped directly. The system then provides zeroed pages only when
-//! they are written, and lets a string grow by moving its pages instead of its bytes: they are neither copied nor held
-//! twice. Smaller allocations stay with jemalloc, which reuses pages without a system call.
+//! Very large allocations ([`MAPPED_MIN_BYTES`]) are mapped directly. The kernel then provides zeroed pages only when
+//! they are written. A growing string is resized by moving its pages, so that its bytes are neither copied nor in
+//! memory twice. Smaller allocations are made by jemalloc, which reuses pages without a system call.
 #![allow(
     unsafe_code,
     reason = "an allocator, and jemalloc reads its options from a symbol with a name of its choice"
@@ -36,43 +36,45 @@ static ALLOCATOR: Allocator = Allocator;
 
 struct Allocator;
 
-/// Bytes of direct mappings.
+/// The total size of direct mappings in bytes.
 static MAPPED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns the allocated bytes that jemalloc does not count.
+/// Returns the number of allocated bytes that jemalloc's statistics exclude.
 pub(crate) fn mapped_bytes() -> usize {
     MAPPED_BYTES.load(Ordering::Relaxed)
 }
 
-/// Whether an allocation is mapped directly. No caller requests an alignment greater than a page's with such sizes;
-/// jemalloc would serve it.
+/// Whether an allocation is mapped directly. An alignment above that of a page, which no caller requests with such
+/// sizes, is left to jemalloc.
 #[inline]
 fn is_mapped(layout: Layout) -> bool {
     layout.size() >= MAPPED_MIN_BYTES && layout.align() <= PAGE_BYTES
 }
 
-/// Returns the layout for jemalloc. Its smallest classes are multiples of 8, but its bindings assume multiples of 16.
+/// Returns the layout to request from jemalloc: its smallest size classes are multiples of 8, but its Rust bindings
+/// assume multiples of 16.
 #[inline]
 fn padded(layout: Layout) -> Layout {
     if layout.align() == 16 { layout.pad_to_align() } else { layout }
 }
 
-/// The smallest page size of any system.
+/// The minimum page size of all supported systems, in bytes.
 const PAGE_BYTES: usize = 4096;
 
-/// The largest page size of any system, except huge pages.
+/// The maximum page size of all supported systems, except huge pages, in bytes.
 const PAGE_BYTES_MAX: usize = 64 << 10;
 
-/// Lets values rely on zeroed memory when a mapping grows.
+/// Permits stored values to rely on zeroed memory when their allocation grows.
 pub(crate) fn promise_zeros_on_growth() {
-    // SAFETY: pages that `remap` adds are new, and it zeroes what it cuts off from a page that stays.
+    // SAFETY: pages that `remap` adds are new and zeroed, and `remap` zeroes the bytes that it cuts off from the last
+    // page.
     unsafe { emberkv_core::memory::promise_zeros_on_growth() };
 }
 
 #[cold]
 fn map(size: usize) -> *mut u8 {
     let size = size_class(size);
-    // SAFETY: a new mapping at an address chosen by the system overlaps no existing one.
+    // SAFETY: a new mapping at an address chosen by the system does not overlap an existing one.
     let mapped = unsafe {
         mmap_anonymous(ptr::null_mut(), size, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
     };
@@ -82,23 +84,23 @@ fn map(size: usize) -> *mut u8 {
     mapped.cast()
 }
 
-/// Allows huge pages for memory at first touch. Without them everything works, but slower.
+/// Allows huge pages when memory is first accessed. An error is ignored, because only speed depends on huge pages.
 pub(crate) fn advise(place: usize, size: usize) {
-    // SAFETY: the advice does not change the contents of pages at any address.
+    // SAFETY: the advice does not change the contents of pages, whatever the address is.
     let _ = unsafe { madvise(ptr::without_provenance_mut(place), size, Advice::LinuxHugepage) };
 }
 
-/// Has the kernel replace small pages by huge ones with the same contents.
+/// Requests that the kernel replace small pages by huge pages with the same contents.
 ///
 /// # Errors
-/// If the kernel does not support it, or has none.
+/// Returns an error if the kernel does not support the request, or has no huge page available.
 pub(crate) fn collapse(place: usize, size: usize) -> io::Result<()> {
-    // SAFETY: pages have the same contents afterwards, at any address; only their place in physical memory changes.
+    // SAFETY: at any address, pages have the same contents afterwards; only their physical location changes.
     let failed = unsafe { libc::madvise(ptr::without_provenance_mut(place), size, libc::MADV_COLLAPSE) };
     if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Whether this kernel supports [`collapse`]. An empty range is handled at once.
+/// Whether this kernel supports [`collapse`]. The test uses an empty range, which takes no time.
 pub(crate) fn knows_collapse() -> bool {
     collapse(0, 0).is_ok()
 }
@@ -106,22 +108,22 @@ pub(crate) fn knows_collapse() -> bool {
 #[cold]
 fn unmap(place: *mut u8, size: usize) {
     let size = size_class(size);
-    // SAFETY: the caller passes a mapping of `map` or `remap`, of this size, to which no reference exists any more.
+    // SAFETY: the caller passes a mapping of `map` or `remap` with this size, to which no reference exists any more.
     let unmapped = unsafe { munmap(place.cast(), size) };
     debug_assert!(unmapped.is_ok(), "a whole mapping can be removed");
     MAPPED_BYTES.fetch_sub(size, Ordering::Relaxed);
 }
 
-/// Resizes a mapping, and possibly moves it. The bytes after the old ones are zeros.
+/// Resizes a mapping, possibly at a new address. Added bytes are zero.
 #[cold]
 fn remap(place: *mut u8, old: usize, new: usize) -> *mut u8 {
     if new < old {
         let cut = old.min(new.next_multiple_of(PAGE_BYTES_MAX)) - new;
-        // SAFETY: these bytes belong to the caller, which gives them up.
+        // SAFETY: these bytes belong to the caller, which gives up access to them.
         unsafe { place.add(new).write_bytes(0, cut) };
     }
     let (old, new) = (size_class(old), size_class(new));
-    // SAFETY: the caller owns the mapping, of this size, and uses only the new address from now on.
+    // SAFETY: the caller owns the mapping, which has this size, and uses only the new address afterwards.
     let Ok(moved) = (unsafe { mremap(place.cast(), old, new, MremapFlags::MAYMOVE) }) else {
         return ptr::null_mut();
     };
@@ -131,16 +133,16 @@ fn remap(place: *mut u8, old: usize, new: usize) -> *mut u8 {
     moved.cast()
 }
 
-// SAFETY: each allocation is created, resized and freed by the same one of two allocators, which follows from its
-// layout: jemalloc, which is an allocator, or the system, whose mappings are page-aligned, disjoint, and zeroed at
-// first. When `realloc` goes from one to the other it allocates, copies the common bytes, and frees the old one.
+// SAFETY: each allocation is created, resized and freed by the same allocator, which follows from its layout: jemalloc,
+// which is an allocator, or the system, whose mappings are page-aligned, disjoint, and initially zeroed. If `realloc`
+// changes the allocator, it allocates, copies the common bytes, and frees the old allocation.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_mapped(layout) {
             return map(layout.size());
         }
-        // SAFETY: the caller's promise is jemalloc's.
+        // SAFETY: the caller's guarantees are those that jemalloc requires.
         unsafe { Jemalloc.alloc(padded(layout)) }
     }
 
@@ -149,7 +151,7 @@ unsafe impl GlobalAlloc for Allocator {
         if is_mapped(layout) {
             return map(layout.size());
         }
-        // SAFETY: the caller's promise is jemalloc's.
+        // SAFETY: the caller's guarantees are those that jemalloc requires.
         unsafe { Jemalloc.alloc_zeroed(padded(layout)) }
     }
 
@@ -158,19 +160,20 @@ unsafe impl GlobalAlloc for Allocator {
         if is_mapped(layout) {
             return unmap(place, layout.size());
         }
-        // SAFETY: the caller's promise is jemalloc's, which has allocated it.
+        // SAFETY: the caller's guarantees are those that jemalloc requires, and jemalloc allocated this memory.
         unsafe { Jemalloc.dealloc(place, padded(layout)) }
     }
 
     #[inline]
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // SAFETY: the caller promises that the new size is valid with this alignment.
+        // SAFETY: the caller guarantees that the new size is valid with this alignment.
         let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
         match (is_mapped(layout), is_mapped(new_layout)) {
-            // SAFETY: the caller's promise is jemalloc's, which has allocated it.
+            // SAFETY: the caller's guarantees are those that jemalloc requires, and jemalloc allocated this memory.
             (false, false) => unsafe { Jemalloc.realloc(place, padded(layout), padded(new_layout).size()) },
             (true, true) => remap(place, layout.size(), new_size),
-            // SAFETY: both are at least as long as the shorter one, and nothing else refers to the new one yet.
+            // SAFETY: both allocations are at least as long as the shorter one, and nothing else refers to the new one
+            // yet.
             _ => unsafe {
                 let new = self.alloc(new_layout);
                 if let Some(new) = NonNull::new(new) {
@@ -183,30 +186,32 @@ unsafe impl GlobalAlloc for Allocator {
     }
 }
 
-/// A query of how full the slab of an allocation is.
+/// A jemalloc query that returns the occupancy of an allocation's slab.
 pub(crate) struct SlabQuery {
-    /// The number of the query, by which jemalloc finds it faster than by name.
+    /// The numeric name (MIB) of the query, with which jemalloc finds it faster than with its text.
     mib: [usize; 3],
 }
 
-/// The result for an allocation, in the order and the types of `experimental.utilization.query`.
+/// The result of the query for one allocation, with the order and types of `experimental.utilization.query`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 struct SlabUse {
-    /// The slab that currently serves allocations of this size.
+    /// The address of the slab that currently serves allocations of this size.
     current: *const u8,
-    /// The free regions of the allocation's slab, and all its regions.
+    /// The number of free regions in the allocation's slab.
     free: usize,
+    /// The number of all regions in the allocation's slab.
     regions: usize,
-    /// Bytes of the slab.
+    /// The size of the slab in bytes.
     bytes: usize,
-    /// Free and all regions of all slabs for this size in the same arena.
+    /// The number of free regions in all slabs for this size in the same arena.
     class_free: usize,
+    /// The number of all regions in all slabs for this size in the same arena.
     class_regions: usize,
 }
 
 impl SlabQuery {
-    /// Returns the query, if this jemalloc supports it.
+    /// Creates the query; returns `None` if this jemalloc does not support it.
     pub(crate) fn new() -> Option<SlabQuery> {
         let (mut mib, mut len) = ([0; 3], 3);
         let name = c"experimental.utilization.query";
@@ -216,16 +221,16 @@ impl SlabQuery {
         (failed == 0 && len == mib.len()).then_some(SlabQuery { mib })
     }
 
-    /// Whether moving an allocation would help to empty its slab: at most three quarters of the slab are used, or no
-    /// more than the average of all slabs for its size, and the slab is not the one that serves allocations. `place` is
-    /// an allocation of jemalloc.
+    /// Whether moving an allocation would help to empty its slab. This requires that the slab is not the one that
+    /// serves new allocations, and that at most three quarters of its regions are used, or no more than the average of
+    /// all slabs for this size. `place` must be an allocation of jemalloc.
     pub(crate) fn is_sparse(&self, place: *const u8) -> bool {
         let mut place = place;
         let mut found =
             SlabUse { current: ptr::null(), free: 0, regions: 0, bytes: 0, class_free: 0, class_regions: 0 };
         let mut len = size_of::<SlabUse>();
-        // SAFETY: the query takes one pointer, and writes data in the layout of `SlabUse`. It does not dereference the
-        // pointer, but looks it up in its own tables.
+        // SAFETY: the query reads one pointer, and writes data in the layout of `SlabUse`. It does not dereference the
+        // pointer, but looks it up in jemalloc's tables.
         let failed = unsafe {
             tikv_jemalloc_sys::mallctlbymib(
                 self.mib.as_ptr(),
@@ -247,24 +252,26 @@ impl SlabUse {
         let used = self.regions - self.free;
         let is_below_average =
             used * self.class_regions <= (self.class_regions - self.class_free) * self.regions;
-        // The average falls as slabs are emptied: slabs that are equally full would never be below it.
+        // The comparison with the average is not sufficient: it falls as slabs are emptied, and equally full slabs are
+        // never below it.
         let is_far_from_full = used * 4 <= self.regions * 3;
         self.free > 0 && !is_current && (is_below_average || is_far_from_full)
     }
 }
 
-/// Makes the calling thread bypass its allocation cache: otherwise memory that it moves would return to the same place.
+/// Makes the calling thread bypass its allocation cache, which would otherwise return moved allocations to the same
+/// slab.
 ///
 /// # Errors
-/// Those of jemalloc.
+/// Returns a message if jemalloc refuses.
 pub(crate) fn leave_thread_cache() -> Result<(), String> {
     use tikv_jemalloc_ctl::{Access, AsName};
 
     b"thread.tcache.enabled\0".name().write(false).map_err(|error| error.to_string())
 }
 
-/// Returns freed regions in the calling thread's cache to the allocator: each one keeps its slab from being empty, and
-/// an idle thread keeps them forever.
+/// Returns the freed regions in the calling thread's cache to the allocator. A cached region keeps its slab from being
+/// empty, and an idle thread never frees its cache.
 pub(crate) fn flush_thread_cache() {
     let name = c"thread.tcache.flush";
     // SAFETY: the name is a C string; this control has no input and no output.
@@ -274,14 +281,14 @@ pub(crate) fn flush_thread_cache() {
     debug_assert!(failed == 0, "every thread has a cache");
 }
 
-/// A pointer to a C string that lives as long as the program.
+/// A pointer to a C string with static lifetime.
 #[repr(transparent)]
 struct Options(*const std::ffi::c_char);
 
 // SAFETY: the string is constant and never freed.
 unsafe impl Sync for Options {}
 
-// SAFETY: jemalloc declares `const char *_rjem_malloc_conf` for the program to define; nothing else has this name.
+// SAFETY: jemalloc declares `const char *_rjem_malloc_conf` for the program to define; no other symbol has this name.
 #[unsafe(export_name = "_rjem_malloc_conf")]
 static OPTIONS: Options = Options(
     c"background_thread:true,dirty_decay_ms:200,muzzy_decay_ms:0,thp:default,cache_oblivious:false".as_ptr(),
@@ -293,7 +300,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the bytes that this thread has allocated from jemalloc and not freed.
+    /// Returns the number of bytes that this thread has allocated from jemalloc and not freed.
     fn handed_out() -> u64 {
         use tikv_jemalloc_ctl::thread;
         thread::allocatedp::read().unwrap().get().wrapping_sub(thread::deallocatedp::read().unwrap().get())
@@ -321,8 +328,8 @@ mod tests {
         for sizes in [[MIN, MIN + 1, 3 * MIN], [2 * MIN, MIN + 5, MIN + 6], [MIN + 9000, MIN + 100, 2 * MIN]]
         {
             let layout = |bytes| Layout::from_size_align(bytes, 1).unwrap();
-            // SAFETY: each address is used with the layout that it has, and all bytes read were written or are promised
-            // to be zero.
+            // SAFETY: each address is used with its own layout, and all bytes that are read were written or are
+            // guaranteed to be zero.
             unsafe {
                 let mut place = ALLOCATOR.alloc(layout(sizes[0]));
                 place.write_bytes(7, sizes[0]);
@@ -339,7 +346,7 @@ mod tests {
 
     #[test]
     fn only_allocations_in_sparse_slabs_are_worth_moving() {
-        // A size that no other test allocates.
+        // No other test allocates this size, so the slabs contain only these allocations.
         let scatter = || {
             let query = SlabQuery::new().expect("this jemalloc knows it");
             leave_thread_cache().unwrap();
@@ -347,15 +354,15 @@ mod tests {
             let sparse = |boxes: &[Box<[u8; 1777]>]| {
                 boxes.iter().filter(|boxed| query.is_sparse(boxed.as_ptr())).count()
             };
-            // No slab that is full is sparse.
+            // Initially almost all slabs are full, so almost none is sparse.
             let before = sparse(&boxes);
             let mut number = 0;
-            // One of twenty stays in one half of them.
+            // In the first half, one of twenty allocations is retained; in the second half, all are.
             boxes.retain(|_| {
                 number += 1;
                 number > 2000 || number % 20 == 0
             });
-            // An allocation outside all slabs.
+            // This allocation is too large for a slab.
             let large = query.is_sparse(vec![0_u8; 100_000].as_ptr());
             (before, sparse(&boxes[..100]), sparse(&boxes[100..]), large)
         };

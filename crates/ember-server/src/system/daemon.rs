@@ -1,7 +1,7 @@
-//! Running in the background: the program starts itself again, without a terminal and in its own session, and exits.
+//! Daemon mode: the program starts itself again in its own session, without a terminal, and exits.
 //!
-//! This replaces a fork: the new process needs only the arguments, the environment and the standard input that was read
-//! by the first one.
+//! A fork is not necessary: the new process needs only the arguments, the environment and the standard input that the
+//! first process has read.
 
 use std::env;
 use std::io::{self, Read, Write};
@@ -10,10 +10,11 @@ use std::process::{Command, Stdio};
 
 use ember_config::{Config, Supervised};
 
-/// Set for the process in the background.
+/// The environment variable that marks the background process.
 const VARIABLE: &str = "EMBER_IN_BACKGROUND";
 
-/// Whether this process should start the background process. A supervisor runs its programs in the foreground.
+/// Whether this process should start the background process. If a supervisor is configured, the program stays in the
+/// foreground.
 pub(crate) fn is_wanted(config: &Config) -> bool {
     config.daemonize && config.supervised == Supervised::No && !is_there()
 }
@@ -22,10 +23,10 @@ fn is_there() -> bool {
     env::var_os(VARIABLE).is_some()
 }
 
-/// Starts the background process, which reads `input` from its standard input.
+/// Starts the background process, whose standard input is `input`.
 ///
 /// # Errors
-/// Those of the system.
+/// Returns the error of the system.
 pub(crate) fn start(input: &[u8]) -> io::Result<()> {
     let mut arguments = env::args_os();
     let mut command = Command::new(env::current_exe()?);
@@ -44,7 +45,7 @@ pub(crate) fn start(input: &[u8]) -> io::Result<()> {
 /// Detaches the background process from the session and the terminal of its parent.
 ///
 /// # Errors
-/// Those of the system.
+/// Returns the error of the system.
 pub(crate) fn detach() -> io::Result<()> {
     if is_there() {
         rustix::process::setsid()?;
@@ -52,15 +53,15 @@ pub(crate) fn detach() -> io::Result<()> {
     Ok(())
 }
 
-/// A reader that keeps all bytes read.
+/// A reader that stores all bytes that were read.
 pub(crate) struct Kept<R> {
     inner: R,
-    /// All bytes read.
+    /// The bytes read so far.
     pub(crate) bytes: Vec<u8>,
 }
 
 impl<R> Kept<R> {
-    /// Creates a reader that has read nothing.
+    /// Wraps `inner`, before anything was read.
     pub(crate) fn new(inner: R) -> Kept<R> {
         Kept { inner, bytes: Vec::new() }
     }

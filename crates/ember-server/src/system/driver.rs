@@ -1,8 +1,10 @@
-//! The driver: edge-triggered readiness of sockets, the bell with which other threads wake a worker, and its alarm.
+//! The driver of a worker's event loop: edge-triggered readiness of sockets, a bell by which other threads wake the
+//! worker, and an alarm.
 //!
 //! This is the only file that depends on how the operating system reports readiness (epoll on Linux, kqueue on macOS,
-//! through mio). Edge-triggered means that an event says only "it changed": a reader continues until a read is short or
-//! would block. One registration lasts as long as the connection, so there is no system call to re-arm it.
+//! through mio). Edge-triggered means that an event reports only a change of readiness, so a reader continues until a
+//! read is short or would block. A registration lasts as long as the connection, so no system call is needed to re-arm
+//! it.
 
 use std::io;
 #[cfg(target_os = "linux")]
@@ -20,30 +22,30 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
-/// Events taken from the system at once; the others wait for the next turn.
+/// The maximum number of events that one system call returns; further events are returned in the next turn.
 const EVENTS_MAX: usize = 256;
 
 const BELL: Token = Token(usize::MAX);
 
-/// The readiness change of a registered descriptor.
+/// A change of a registered descriptor's readiness.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Readiness {
-    /// The token it was registered with.
+    /// The token with which the descriptor was registered.
     pub(crate) token: usize,
-    /// The descriptor may be readable, including an end or an error.
+    /// Whether the descriptor may be readable, which includes the end of input and errors.
     pub(crate) readable: bool,
-    /// The descriptor may be writable, including an error.
+    /// Whether the descriptor may be writable, which includes errors.
     pub(crate) writable: bool,
-    /// The peer will send no more; a short read is then not the last one.
+    /// Whether the peer has closed its sending side; reading must then continue after a short read.
     pub(crate) read_closed: bool,
 }
 
-/// Wakes the worker that it belongs to, from any thread.
+/// A handle with which any thread can wake the worker that it belongs to.
 #[derive(Clone)]
 pub(crate) struct Bell(Arc<Waker>);
 
 impl Bell {
-    /// Wakes the worker, now or the next time it waits.
+    /// Wakes the worker immediately, or, if it is not waiting, at its next wait.
     pub(crate) fn ring(&self) {
         if let Err(error) = self.0.wake() {
             tracing::error!("cannot wake a worker: {error}");
@@ -51,8 +53,8 @@ impl Bell {
     }
 }
 
-/// Wakes the worker at a time that may be less than a millisecond away: epoll waits for whole milliseconds, and setting
-/// a timer once costs less than a short timeout for each wait.
+/// A timer that wakes the worker, with a precision of less than a millisecond. epoll waits for whole milliseconds, and
+/// setting a timer once costs less than a short timeout for each wait.
 #[cfg(target_os = "linux")]
 struct Alarm(OwnedFd);
 
@@ -66,13 +68,13 @@ impl Alarm {
     }
 
     fn set(&mut self, after: Duration) -> io::Result<()> {
-        // A time of zero would disarm it.
+        // The minimum is 1 ns, because zero would disarm the timer.
         let nanoseconds = after.as_nanos().clamp(1, 999_999_999) as i64;
         let once = Itimerspec {
             it_interval: Timespec { tv_sec: 0, tv_nsec: 0 },
             it_value: Timespec { tv_sec: 0, tv_nsec: nanoseconds },
         };
-        // Its event is edge-triggered, so the number of expirations need not be read.
+        // The timer is registered edge-triggered, so the number of expirations need not be read.
         timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &once)?;
         Ok(())
     }
@@ -82,7 +84,7 @@ impl Alarm {
     }
 }
 
-/// The same on systems that wait with any precision.
+/// The alarm on systems whose wait has sufficient precision.
 #[cfg(not(target_os = "linux"))]
 struct Alarm(Option<Instant>);
 
@@ -104,27 +106,27 @@ impl Alarm {
     }
 }
 
-/// The readiness queue of one worker.
+/// The queue of readiness changes of one worker.
 pub(crate) struct Driver {
     poll: Poll,
     events: Events,
     bell: Bell,
-    /// Created when it is first set.
+    /// The alarm, created when it is first set.
     alarm: Option<Alarm>,
 }
 
 impl Driver {
-    /// Creates a driver without descriptors.
+    /// Creates a driver without registered descriptors.
     ///
     /// # Errors
-    /// Those of the system, if it provides no queue.
+    /// Returns the system's error if it provides no event queue.
     pub(crate) fn new() -> io::Result<Driver> {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), BELL)?);
         Ok(Driver { poll, events: Events::with_capacity(EVENTS_MAX), bell: Bell(waker), alarm: None })
     }
 
-    /// Wakes the worker once after this time, which is less than a second; replaces an earlier alarm.
+    /// Sets the alarm, which wakes the worker once after this time of less than a second. Replaces an earlier alarm.
     pub(crate) fn set_alarm(&mut self, after: Duration) {
         if let Err(error) = self.try_set_alarm(after) {
             tracing::error!("cannot set a timer: {error}");
@@ -147,16 +149,16 @@ impl Driver {
     /// Watches a descriptor for reading and writing until it is closed.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Returns the error of the system.
     pub(crate) fn watch(&self, descriptor: BorrowedFd<'_>, token: usize) -> io::Result<()> {
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.poll.registry().register(&mut SourceFd(&descriptor.as_raw_fd()), Token(token), interest)
     }
 
-    /// Waits until something changes or `timeout` has passed, and passes each change to `visit`.
+    /// Waits until the readiness of a descriptor changes or `timeout` has passed, and calls `visit` with each change.
     ///
     /// # Errors
-    /// Those of the system, except an interruption by a signal, which counts as no change.
+    /// Returns the error of the system. An interruption by a signal is not an error, but returns without changes.
     pub(crate) fn wait(&mut self, timeout: Duration, mut visit: impl FnMut(Readiness)) -> io::Result<()> {
         let timeout = self.alarm.as_mut().map_or(timeout, |alarm| alarm.limit(timeout));
         let polled = self.poll.poll(&mut self.events, Some(timeout));

@@ -2,23 +2,23 @@
 
 use super::proc_file;
 
-/// The allocator's statistics in bytes; zeros for an allocator that has none.
+/// The allocator's statistics in bytes; zeros if it has none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Allocator {
-    /// Allocated by the program.
+    /// Bytes allocated by the program.
     pub(crate) allocated: u64,
-    /// In pages with allocations.
+    /// Bytes in pages that contain allocations.
     pub(crate) active: u64,
-    /// In pages for the allocator itself.
+    /// Bytes of the allocator's own data.
     pub(crate) metadata: u64,
-    /// In physical memory; direct mappings count as a whole, whether written or not.
+    /// Bytes in physical memory. Direct mappings count with their full size, even if they are not completely written.
     pub(crate) resident: u64,
-    /// Address space that is kept although its pages were returned.
+    /// Bytes of address space that the allocator retains although their pages were returned.
     pub(crate) retained: u64,
 }
 
 impl Allocator {
-    /// Returns the bytes in pages without allocations that are not returned yet.
+    /// Returns the bytes in pages that contain no allocations and are not returned yet.
     pub(crate) fn unused(&self) -> u64 {
         self.resident.saturating_sub(self.active + self.metadata)
     }
@@ -27,14 +27,15 @@ impl Allocator {
 /// The name of the allocator.
 pub(crate) const ALLOCATOR_NAME: &str = if cfg!(feature = "jemalloc") { "jemalloc-5.3.1" } else { "system" };
 
-/// Returns the current statistics.
+/// Returns the allocator's current statistics.
 #[cfg(feature = "jemalloc")]
 pub(crate) fn allocator() -> Allocator {
     use tikv_jemalloc_ctl::{epoch, stats};
 
     use super::allocator::mapped_bytes;
 
-    // The numbers are those of the last epoch: begin a new one. If that fails they are only old.
+    // The statistics are those of the last epoch, so a new one is started. If that fails, the figures are only
+    // outdated.
     let _ = epoch::advance();
     let bytes = |read: Result<usize, tikv_jemalloc_ctl::Error>| read.unwrap_or(0) as u64;
     let mapped = mapped_bytes() as u64;
@@ -47,7 +48,7 @@ pub(crate) fn allocator() -> Allocator {
     }
 }
 
-/// Returns zeros: the system's allocator has no statistics.
+/// Returns zeros, because the system's allocator has no statistics.
 #[cfg(not(feature = "jemalloc"))]
 pub(crate) fn allocator() -> Allocator {
     Allocator::default()
@@ -56,14 +57,15 @@ pub(crate) fn allocator() -> Allocator {
 /// Returns pages without allocations to the system.
 ///
 /// # Errors
-/// Those of the allocator.
+/// Returns the error of the allocator.
 #[cfg(feature = "jemalloc")]
 pub(crate) fn purge() -> Result<(), String> {
     use tikv_jemalloc_ctl::{Access, AsName};
 
     let arenas: u32 = b"arenas.narenas\0".name().read().map_err(|error| error.to_string())?;
     for arena in 0..arenas {
-        // A decay time of zero returns all dirty pages at once. An arena that no thread has used does not exist.
+        // A decay time of zero returns all dirty pages at once. Arenas that no thread has used do not exist, so errors
+        // are ignored.
         let name = format!("arena.{arena}.dirty_decay_ms\0");
         let before: Result<isize, _> = name.name().update(0);
         if let Ok(before) = before {
@@ -73,16 +75,16 @@ pub(crate) fn purge() -> Result<(), String> {
     Ok(())
 }
 
-/// Does nothing: the system's allocator decides on its own.
+/// Does nothing, because the system's allocator returns pages on its own.
 ///
 /// # Errors
-/// None.
+/// Never returns an error.
 #[cfg(not(feature = "jemalloc"))]
 pub(crate) fn purge() -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the allocator's own report.
+/// Returns the allocator's report as text.
 #[cfg(feature = "jemalloc")]
 pub(crate) fn allocator_statistics() -> String {
     let mut report = Vec::new();
@@ -92,24 +94,24 @@ pub(crate) fn allocator_statistics() -> String {
     }
 }
 
-/// Returns a message: the system's allocator has no report.
+/// Returns a message, because the system's allocator has no report.
 #[cfg(not(feature = "jemalloc"))]
 pub(crate) fn allocator_statistics() -> String {
     "Stats not supported for the current allocator".to_owned()
 }
 
-/// Returns the physical memory of the process, if the system reports it.
+/// Returns the physical memory of the process in bytes, if the system reports it.
 pub(crate) fn resident_bytes() -> Option<u64> {
     Some(statm()?.0)
 }
 
-/// Returns the same without pages of files, which the system reclaims when it needs memory.
+/// Returns the physical memory in bytes without file pages, which the system reclaims when it needs memory.
 pub(crate) fn anonymous_bytes() -> Option<u64> {
     let (resident, of_files) = statm()?;
     Some(resident.saturating_sub(of_files))
 }
 
-/// Returns resident bytes, and the part of them that belongs to files or is shared.
+/// Returns the resident bytes, and how many of them belong to files or are shared.
 fn statm() -> Option<(u64, u64)> {
     let line = proc_file::read_line("/proc/self/statm")?;
     let mut numbers = line.split(' ').skip(1).map(|pages| pages.parse::<u64>());

@@ -1,17 +1,19 @@
-//! Huge pages for memory that is in use, which a background thread substitutes for small pages.
+//! Huge pages: a background thread replaces the small pages of memory that is in use.
 //!
 //! Lookups of random keys among a million are bound by address translation; huge pages reduce the user time of a GET by
-//! 20 %. But a huge page allocated at first touch is then cleared, 2 MiB at once, by the worker that touches it, which
-//! delays everything that waits for it: p99 of LPUSH was five times that of redis-server. So memory comes in small
-//! pages. This thread searches for aligned blocks of the size of a huge page whose small pages are nearly all in use,
-//! and has the kernel collapse them (`MADV_COLLAPSE`, Linux 6.1). Blocks with fewer used pages keep their small pages.
+//! 20 %. But if a huge page is allocated when memory is first accessed, the accessing worker clears 2 MiB at once,
+//! which delays all of its clients: the p99 of LPUSH was five times that of redis-server. So memory is first allocated
+//! in small pages. This thread searches for aligned blocks of the size of a huge page whose small pages are nearly all
+//! in use, and requests that the kernel collapse them (`MADV_COLLAPSE`, Linux 6.1). Blocks with fewer used pages retain
+//! their small pages.
 //!
-//! `/proc/self/pagemap` says which pages are in use. It does not say which are huge, so collapsed blocks are remembered
-//! while they are seen in use, and forgotten after a minute, because parts may have been freed meanwhile and used
-//! again.
+//! `/proc/self/pagemap` reports which pages are in use, but not which are huge. So the thread records collapsed blocks
+//! as long as it finds them in use. After a minute it discards these records, because parts of a block may have been
+//! freed and used again since.
 //!
-//! Older kernels are only advised that large mappings may have huge pages, even at first touch. If the system gives
-//! huge pages to every process (`enabled` is `always`), it does so at first touch, and little is left to do.
+//! On older kernels, the thread only advises the kernel to use huge pages in large mappings, even at the first access.
+//! If the system provides huge pages to every process (`enabled` is `always`), it does so at the first access, and few
+//! blocks remain to collapse.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -24,38 +26,43 @@ use std::time::{Duration, Instant};
 
 use super::allocator::{advise, collapse, knows_collapse};
 
-/// The shortest pause between two walks over all memory. It doubles while there is nothing to collapse.
+/// The minimum pause between two walks over all memory. It doubles after each walk that finds nothing to collapse.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 
-/// The longest pause while there is nothing to collapse.
+/// The maximum pause after walks that find nothing to collapse.
 const IDLE_PAUSE_MAX: Duration = Duration::from_secs(3);
 
-/// The pause after a walk as a multiple of its duration, up to [`LONG_PAUSE`]: the thread may take 1 % of a processor.
+/// The pause after a walk as a multiple of its duration, up to [`LONG_PAUSE`], so that the thread takes 1 % of a
+/// processor.
 const PAUSE_FACTOR: u32 = 100;
 
-/// The pause after a walk over very much memory, and when the kernel has no huge page to give.
+/// The pause after a long walk over much memory, and when the kernel has no huge page available.
 const LONG_PAUSE: Duration = Duration::from_secs(10);
 
-/// One in this many small pages of a block may be missing. Pages that were returned are in memory again after a
-/// collapse, so this bounds its cost.
+/// The fraction of a block's small pages that may be missing from memory: one in this many. A collapse brings pages
+/// that were returned back into memory, so this limit bounds its cost.
 const MISSING_SHARE: usize = 16;
 
-/// The pause after a collapse as a multiple of its duration: workers may share its processor.
+/// The pause after a collapse as a multiple of its duration, because workers may share the processor.
 const COLLAPSE_PAUSE_FACTOR: u32 = 4;
 
-/// How long attempted blocks are remembered.
+/// The time for which attempted blocks are recorded.
 const REMEMBERED: Duration = Duration::from_secs(60);
 
-/// The smallest mappings that older kernels are advised of: longer than any thread's stack.
+/// The minimum size in bytes of mappings for which older kernels are advised: larger than the stack of any thread.
 const ADVISED_MIN_BYTES: usize = 16 << 20;
 
-/// Bits of an entry of `/proc/self/pagemap`: the page is in memory; it belongs to this process alone (which excludes
-/// the zero page, to which memory that was only read refers); it belongs to a file or is shared.
+/// The bit of an entry of `/proc/self/pagemap` for pages that are in memory.
 const PRESENT: u64 = 1 << 63;
+
+/// The bit for pages that only this process maps, which excludes the zero page to which memory that was only read
+/// refers.
 const EXCLUSIVE: u64 = 1 << 56;
+
+/// The bit for pages that belong to a file or are shared.
 const OF_FILE: u64 = 1 << 61;
 
-/// Starts the thread, unless the system forbids huge pages or does not report on them.
+/// Starts the thread, unless the system has disabled huge pages or does not report their state.
 pub(crate) fn start() {
     let Some(finder) = Finder::new() else { return };
     let run = move || {
@@ -63,18 +70,18 @@ pub(crate) fn start() {
             if knows_collapse() { finder.collapse_used_blocks() } else { finder.advise_mappings() };
         tracing::info!("memory does not use huge pages: {error}");
     };
-    // Without the thread everything works, but slower.
+    // If the thread cannot be started, only speed is lost.
     let _ = thread::Builder::new().name("huge-pages".to_owned()).spawn(run);
 }
 
-/// Finds blocks to collapse, and collapses them.
+/// The state of the thread, which finds blocks and collapses them.
 struct Finder {
     page_bytes: usize,
     huge_bytes: usize,
     pagemap: File,
-    /// Blocks for which a collapse was attempted, and that were in use at each check since.
+    /// Blocks for which a collapse was attempted, and which were in use at each check since then.
     tried: HashSet<usize>,
-    /// The entries of `pagemap` for one block.
+    /// A buffer for the `pagemap` entries of one block.
     entries: Vec<u8>,
 }
 
@@ -92,7 +99,7 @@ impl Finder {
         Some(Finder { page_bytes, huge_bytes, pagemap, tried: HashSet::new(), entries })
     }
 
-    /// Walks over memory forever.
+    /// Walks over the memory of the process and collapses blocks, forever.
     fn collapse_used_blocks(mut self) -> io::Result<Infallible> {
         let mut remembers_since = Instant::now();
         let mut pause = PAUSE_MIN;
@@ -116,7 +123,7 @@ impl Finder {
         }
     }
 
-    /// Advises huge pages for large mappings, and repeats that for new ones forever.
+    /// Advises the kernel to use huge pages in large mappings, including new ones, forever.
     fn advise_mappings(self) -> io::Result<Infallible> {
         loop {
             let maps = fs::read_to_string("/proc/self/maps")?;
@@ -129,7 +136,7 @@ impl Finder {
         }
     }
 
-    /// Returns the addresses of all blocks in mappings of this process that are neither shared nor of a file.
+    /// Returns the addresses of all blocks in the private, anonymous mappings of this process.
     fn blocks(&self) -> io::Result<Vec<usize>> {
         let maps = fs::read_to_string("/proc/self/maps")?;
         let blocks = maps.lines().filter_map(private_mapping).flat_map(|mapping| {
@@ -140,7 +147,7 @@ impl Finder {
         Ok(blocks.collect())
     }
 
-    /// Whether nearly all small pages of a block are in memory, and belong to this process alone.
+    /// Whether nearly all small pages of a block are in memory and mapped only by this process.
     fn is_used(&mut self, block: usize) -> io::Result<bool> {
         let offset = block / self.page_bytes * size_of::<u64>();
         self.pagemap.read_exact_at(&mut self.entries, offset as u64)?;
@@ -150,7 +157,7 @@ impl Finder {
         Ok(missing <= entries.len() / MISSING_SHARE)
     }
 
-    /// Collapses a block, and pauses. Returns the total time.
+    /// Collapses a block, then pauses. Returns the duration of both.
     fn collapse(&mut self, block: usize) -> Duration {
         let before = Instant::now();
         match collapse(block, self.huge_bytes) {
@@ -158,15 +165,15 @@ impl Finder {
                 thread::sleep(before.elapsed() * COLLAPSE_PAUSE_FACTOR);
             }
             Err(error) if error.kind() == io::ErrorKind::OutOfMemory => thread::sleep(LONG_PAUSE),
-            // The block has changed meanwhile, or some of its pages cannot be moved at present.
+            // The block has changed since the check, or some of its pages cannot be moved at present.
             Err(_) => {}
         }
         before.elapsed()
     }
 }
 
-/// Returns the addresses of a mapping from a line of `/proc/self/maps`, if it is writable, not of a file, not shared,
-/// and not a stack.
+/// Returns the address range of a mapping from a line of `/proc/self/maps`; `None` unless it is writable, private,
+/// anonymous and not a stack.
 fn private_mapping(line: &str) -> Option<Range<usize>> {
     let mut fields = line.split_ascii_whitespace();
     let (start, end) = fields.next()?.split_once('-')?;
@@ -202,7 +209,8 @@ mod tests {
     fn used_blocks_are_collapsed_unchanged_and_partial_ones_are_skipped() {
         let Some(mut finder) = Finder::new() else { return };
         let (huge, page) = (finder.huge_bytes, finder.page_bytes);
-        // Contains three whole blocks at any address. Memory that other tests have used and freed is still resident.
+        // The memory contains three whole blocks at any address. Other tests may have used and freed it, so it may be
+        // resident.
         let mut used_before: Vec<Vec<u8>> = Vec::new();
         let (mut memory, first) = loop {
             let memory: Vec<u8> = Vec::with_capacity(4 * huge);
@@ -213,7 +221,7 @@ mod tests {
             used_before.push(memory);
         };
         let from = first - memory.as_ptr().addr();
-        // Two blocks are in use, and three quarters of the third.
+        // Two blocks are in use completely, and the third by three quarters.
         memory.resize(from + 3 * huge - huge / 4, 0);
         for (number, bytes) in memory[from..].chunks_mut(page).enumerate() {
             bytes.fill(number as u8);

@@ -1,4 +1,4 @@
-//! The log: its destinations, and the level and format of its lines, which CONFIG SET changes.
+//! The log: its destinations, and the level and format of its lines, which CONFIG SET can change.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -15,24 +15,25 @@ use tracing_subscriber::{Registry, fmt, reload};
 use super::log_line::{LineForm, Lines};
 use super::syslog::{self, Syslog};
 
-/// Changes the level and format of the process's log.
+/// A handle that changes the level and format of the process's log.
 pub(crate) struct LogHandle {
     level: reload::Handle<LevelFilter, Registry>,
     lines: Arc<LineForm>,
 }
 
 impl LogHandle {
-    /// Starts the log according to `config`: to the standard output, or appended to a file; and to the log daemon.
+    /// Starts the log according to `config`: to standard output or appended to a file, and additionally to the log
+    /// daemon if enabled.
     ///
     /// # Errors
-    /// One line that names the file that cannot be opened, or the parameter.
+    /// Returns one line that names the file that cannot be opened, or the parameter.
     pub(crate) fn start(config: &Config) -> Result<LogHandle, String> {
         let (filter, handle) = reload::Layer::new(filter_of(config.loglevel));
         let lines = Arc::new(LineForm::default());
         lines.set(config);
         let format = fmt::layer().with_ansi(false).event_format(Lines(Arc::clone(&lines)));
         let (syslog, problem) = open_syslog(config)?;
-        // The daemon adds the time itself, and its protocol has the level.
+        // The daemon adds the time, and the syslog protocol transmits the level.
         let bare = || fmt::layer().with_target(false).with_ansi(false).with_level(false).without_time();
         let registry =
             tracing_subscriber::registry().with(filter).with(syslog.map(|syslog| bare().with_writer(syslog)));
@@ -50,7 +51,7 @@ impl LogHandle {
         Ok(LogHandle { level: handle, lines })
     }
 
-    /// Sets the level and format of lines from a configuration.
+    /// Sets the level and the format of lines according to `config`.
     pub(crate) fn set(&self, config: &Config) {
         self.lines.set(config);
         let filter = filter_of(config.loglevel);
@@ -63,7 +64,8 @@ impl LogHandle {
     }
 }
 
-/// Opens the connection to the log daemon if it is enabled; also returns why lines do not reach it now.
+/// Opens the connection to the log daemon if it is enabled. Also returns the reason if the daemon does not receive
+/// lines now.
 fn open_syslog(config: &Config) -> Result<(Option<Syslog<'static>>, Option<io::Error>), String> {
     if !config.syslog_enabled {
         return Ok((None, None));

@@ -13,16 +13,17 @@ use tracing_subscriber::registry::LookupSpan;
 
 use ember_config::{Config, LogFormat, LogTimestampFormat};
 
-/// The format of lines, which may change while the server runs.
+/// The format of log lines, which may change while the server runs.
 #[derive(Debug, Default)]
 pub(super) struct LineForm {
-    /// Indexes of the parameters' choices.
+    /// The format, as an index of the parameter's choices.
     format: AtomicUsize,
+    /// The timestamp format, as an index of the parameter's choices.
     timestamp: AtomicUsize,
 }
 
 impl LineForm {
-    /// Sets the format from a configuration.
+    /// Sets the format according to `config`.
     pub(super) fn set(&self, config: &Config) {
         self.format.store(config.log_format as usize, Ordering::Relaxed);
         self.timestamp.store(config.log_timestamp_format as usize, Ordering::Relaxed);
@@ -45,7 +46,7 @@ impl LineForm {
     }
 }
 
-/// Reduces a time like `2026-01-02T03:04:05.678901Z` to milliseconds.
+/// Shortens a time like `2026-01-02T03:04:05.678901Z` to milliseconds.
 fn without_microseconds(text: &mut String) {
     if let Some(point) = text.find('.')
         && text.len() > point + 4
@@ -54,7 +55,7 @@ fn without_microseconds(text: &mut String) {
     }
 }
 
-/// Writes events as lines.
+/// Formats log events as lines.
 pub(super) struct Lines(pub(super) Arc<LineForm>);
 
 impl<S, N> FormatEvent<S, N> for Lines
@@ -76,7 +77,7 @@ where
     }
 }
 
-/// Formats a line without its end.
+/// Formats a line without its line break.
 fn line(format: LogFormat, time: &str, level: Level, message: &str) -> String {
     let (process, message_quoted) = (std::process::id(), quoted(message));
     match format {
@@ -103,7 +104,7 @@ fn level_name(level: Level) -> &'static str {
     }
 }
 
-/// Quotes a text as in JSON.
+/// Quotes a text like a JSON string.
 fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

@@ -1,4 +1,4 @@
-//! The process and the system it runs on.
+//! Interfaces to the operating system: the process, its threads, its memory, and the log.
 
 pub(crate) mod abort_on_panic;
 pub(crate) mod affinity;

@@ -1,4 +1,4 @@
-//! The OOM score adjustment, which decides which process the kernel kills first: `/proc/self/oom_score_adj`.
+//! The OOM score adjustment in `/proc/self/oom_score_adj`, which influences which process the kernel kills first.
 
 use std::fs;
 use std::io;
@@ -9,16 +9,16 @@ use ember_config::{Config, OomScoreAdj};
 
 const FILE: &str = "/proc/self/oom_score_adj";
 
-/// The system's own scale.
+/// The range of adjustments that the kernel accepts.
 const SCALE: std::ops::RangeInclusive<i32> = -1000..=1000;
 
-/// The original value of the file while it is changed.
+/// The original value in the file; `None` unless the server has changed it.
 static FORMER: Mutex<Option<i32>> = Mutex::new(None);
 
-/// Applies the configuration; `no` restores the original value.
+/// Applies the configured adjustment; `no` restores the original value.
 ///
 /// # Errors
-/// Those of the file: lowering the value requires a privilege.
+/// Returns the error of writing the file: lowering the value requires a privilege.
 pub(crate) fn apply(config: &Config) -> io::Result<()> {
     let mut former = FORMER.lock();
     if config.oom_score_adj == OomScoreAdj::No {

@@ -2,13 +2,15 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Open files in addition to connections: listeners, event queues, the log, files being written.
+/// The number of open files reserved in addition to connections: listeners, event queues, the log, files being written.
 const RESERVED: u64 = 64;
 
-/// Open files of a browser's stream in addition to its client: its connection, and the other end of the client's.
+/// The number of open files of a browser's stream in addition to its client: the browser's connection, and the other
+/// end of the client's socket pair.
 const FILES_OF_A_STREAM: u64 = 2;
 
-/// Raises the limit for `wanted` clients and this many browser streams; returns how many clients are possible.
+/// Raises the limit of open files for `wanted` clients and `streams` browser streams. Returns the number of clients
+/// that the limit allows.
 pub(crate) fn clients_possible(wanted: u32, streams: u64) -> u32 {
     let reserved = RESERVED + streams * FILES_OF_A_STREAM;
     let needed = u64::from(wanted) + reserved;
@@ -17,7 +19,8 @@ pub(crate) fn clients_possible(wanted: u32, streams: u64) -> u32 {
     if is_enough(limit.current) {
         return wanted;
     }
-    // Without a privilege the maximum cannot be raised; first try to raise it, too.
+    // Raising the hard limit requires a privilege, so it is tried first; otherwise the limit is raised to the hard
+    // limit.
     let raised_maximum =
         Rlimit { current: Some(needed), maximum: limit.maximum.map(|maximum| maximum.max(needed)) };
     let to_maximum =

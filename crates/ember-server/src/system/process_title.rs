@@ -1,7 +1,7 @@
-//! The process title in `ps`: Linux reads it from the place of the command line in the process's memory.
+//! The process title in `ps`, which Linux reads from the location of the command line in the process's memory.
 //!
-//! The title can be as long as the command line was. The environment follows in memory and is still in use, so whole
-//! words at the end of a longer title are omitted.
+//! The title can be as long as the command line was, because the environment follows in memory and is still in use.
+//! Words at the end of a longer title are omitted.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -11,16 +11,18 @@ use std::sync::LazyLock;
 
 use ember_config::Config;
 
-/// The fields of `/proc/self/stat`, counted after the name, with the begin and end addresses of the command line.
+/// The field of `/proc/self/stat`, counted after the process name, with the start address of the command line.
 const BEGIN_FIELD: usize = 45;
+
+/// The field with the end address of the command line, counted in the same way.
 const END_FIELD: usize = 46;
 
-/// Sets the title of the process, if configured.
+/// Sets the title of the process, if enabled.
 ///
 /// # Errors
-/// Those of the system: it may not have `/proc`.
+/// Returns the error of the system, which may lack `/proc`.
 pub(crate) fn set(config: &Config, file: Option<&Path>) -> io::Result<()> {
-    /// The name that the program was started with; later its arguments are overwritten.
+    /// The name with which the program was started. It is stored, because the title overwrites the arguments.
     static NAME: LazyLock<String> = LazyLock::new(|| {
         let name = std::env::args_os().next().unwrap_or_default();
         name.to_string_lossy().into_owned()
@@ -42,7 +44,7 @@ pub(crate) fn set(config: &Config, file: Option<&Path>) -> io::Result<()> {
     OpenOptions::new().write(true).open("/proc/self/mem")?.write_all_at(&bytes, begin)
 }
 
-/// Returns the leading words of a text that fit.
+/// Returns as many leading words of `text` as fit into `capacity` bytes.
 fn fitting(text: &str, capacity: usize) -> &str {
     let mut rest = text;
     while rest.len() > capacity {
@@ -51,7 +53,7 @@ fn fitting(text: &str, capacity: usize) -> &str {
     rest
 }
 
-/// Expands the template. It was checked before: each opening brace is closed or doubled.
+/// Expands the title template. The configuration has checked that each opening brace is closed or doubled.
 fn title(config: &Config, name: &str, file: &str) -> String {
     let (mut title, mut rest) = (String::new(), config.proc_title_template.as_str());
     while let Some((before, after)) = rest.split_once('{') {
@@ -80,12 +82,12 @@ fn value(config: &Config, variable: &str, name: &str, file: &str) -> String {
         "tls-port" => config.tls_port.to_string(),
         "unixsocket" => config.unixsocket.clone(),
         "config-file" => file.to_owned(),
-        // `server-mode`: empty for a server that is not a cluster node.
+        // `server-mode` is empty, because the server is not a cluster node.
         _ => String::new(),
     }
 }
 
-/// Returns the first address and the port, or the path of the socket if there is no port.
+/// Returns the first address with the port, or the path of the Unix socket if there is no port.
 fn listen_address(config: &Config) -> String {
     let port = if config.port == 0 { config.tls_port } else { config.port };
     if port == 0 {

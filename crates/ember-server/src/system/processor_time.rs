@@ -2,7 +2,7 @@
 
 use super::proc_file;
 
-/// Processor time used, in seconds.
+/// The processor time used, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ProcessorTime {
     pub(crate) user: f64,
@@ -12,25 +12,25 @@ pub(crate) struct ProcessorTime {
 }
 
 impl ProcessorTime {
-    /// Returns the time of the whole process; `None` if the system does not report it.
+    /// Returns the processor time of the process; `None` if the system does not report it.
     pub(crate) fn of_process() -> Option<ProcessorTime> {
         ProcessorTime::read("/proc/self/stat")
     }
 
-    /// Returns the time of the process's first thread.
+    /// Returns the processor time of the main thread; `None` if the system does not report it.
     pub(crate) fn of_main_thread() -> Option<ProcessorTime> {
         ProcessorTime::read(&format!("/proc/self/task/{}/stat", std::process::id()))
     }
 
-    /// Reads a `stat` file of `/proc` (proc_pid_stat(5)); `None` if it does not exist.
+    /// Reads a `/proc` file in the format of `stat` (proc_pid_stat(5)); returns `None` if it does not exist.
     fn read(path: &str) -> Option<ProcessorTime> {
         let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
         ProcessorTime::parse(&proc_file::read_line(path)?, ticks_per_second)
     }
 
     fn parse(stat: &str, ticks_per_second: f64) -> Option<ProcessorTime> {
-        // The second field is a name in parentheses that may contain spaces and parentheses. Field 3 comes next; the
-        // times are fields 14 to 17.
+        // The second field is a name in parentheses, which may contain spaces and parentheses. The text after it begins
+        // with field 3; the times are fields 14 to 17.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         let seconds = |field: usize| {
             let ticks: f64 = fields.get(field - 3)?.parse().ok()?;

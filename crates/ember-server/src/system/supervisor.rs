@@ -1,5 +1,6 @@
-//! Notifying a supervisor of the server's state: systemd by a datagram to the socket that `NOTIFY_SOCKET` names
-//! (sd_notify(3)); upstart by stopping the process when it serves (`expect stop`), after which upstart continues it.
+//! Notifications to a supervisor about the server's state: to systemd by a datagram to the socket in `NOTIFY_SOCKET`
+//! (sd_notify(3)); to upstart by stopping the process when it is ready (`expect stop`), after which upstart continues
+//! it.
 
 use std::env;
 use std::io;
@@ -8,13 +9,13 @@ use std::os::unix::net::UnixDatagram;
 
 use ember_config::Supervised;
 
-/// The server serves.
+/// The message that the server is ready.
 pub(crate) const READY: &str = "READY=1";
 
-/// The server stops.
+/// The message that the server is shutting down.
 pub(crate) const STOPPING: &str = "STOPPING=1";
 
-/// Returns the supervisor to notify: a named one, or none.
+/// Returns the supervisor to notify. `auto` is replaced by the detected supervisor, or by none.
 pub(crate) fn effective(supervised: Supervised) -> Supervised {
     match supervised {
         Supervised::Auto if env::var_os("NOTIFY_SOCKET").is_some() => Supervised::Systemd,
@@ -36,10 +37,10 @@ pub(crate) fn notify(supervised: Supervised, state: &str) {
     }
 }
 
-/// Stops the process until the supervisor continues it.
+/// Stops the process (SIGSTOP) until the supervisor continues it.
 fn stop() -> io::Result<()> {
     if env::var_os("UPSTART_JOB").is_none() {
-        // No supervisor would continue it.
+        // Without upstart, no supervisor would continue the process.
         return Err(io::Error::new(io::ErrorKind::NotFound, "UPSTART_JOB is not set"));
     }
     Ok(rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP)?)

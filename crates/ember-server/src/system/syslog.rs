@@ -1,7 +1,8 @@
-//! Log lines for the system's log daemon: one datagram per line, as in RFC 3164, to the socket on which it listens.
+//! Sends log lines to the system's log daemon: one datagram per line, in the format of RFC 3164, to the daemon's
+//! socket.
 //!
-//! The socket does not block, and nothing is buffered: a line that the daemon does not accept is lost there, but still
-//! in the server's own log.
+//! The socket does not block, and nothing is buffered. A line that the daemon does not accept is lost to the daemon,
+//! but is still in the server's own log.
 
 use std::io;
 use std::os::unix::net::UnixDatagram;
@@ -10,14 +11,14 @@ use std::path::Path;
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// The socket on which log daemons listen.
+/// The path of the socket on which log daemons listen.
 pub(super) const SOCKET: &str = "/dev/log";
 
-/// A connection to the daemon.
+/// A connection to the log daemon.
 pub(super) struct Syslog<'p> {
     socket: UnixDatagram,
     path: &'p Path,
-    /// The facility number in the protocol.
+    /// The facility's number in the protocol.
     facility: u8,
     ident: String,
 }
@@ -26,7 +27,8 @@ impl<'p> Syslog<'p> {
     /// Creates a connection to the socket at `path`.
     ///
     /// # Errors
-    /// Those of creating a socket. Each line shows whether a daemon listens: it may start later.
+    /// Returns an error if no socket can be created. Does not check whether a daemon listens, because the daemon may
+    /// start later.
     pub(super) fn new(path: &'p Path, facility: u8, ident: &str) -> io::Result<Syslog<'p>> {
         let socket = UnixDatagram::unbound()?;
         socket.set_nonblocking(true)?;
@@ -42,13 +44,13 @@ impl<'p> Syslog<'p> {
     /// Checks whether a daemon listens.
     ///
     /// # Errors
-    /// Why it does not.
+    /// Returns the system's error if no daemon listens.
     pub(super) fn probe(&self) -> io::Result<()> {
         self.send(severity(Level::INFO), "the log starts")
     }
 }
 
-/// Returns the protocol's number of a level.
+/// Returns the severity of a level in the protocol.
 fn severity(level: Level) -> u8 {
     match level {
         Level::ERROR => 3,
@@ -58,16 +60,16 @@ fn severity(level: Level) -> u8 {
     }
 }
 
-/// The writer of one line.
+/// A writer that sends one line.
 pub(super) struct Line<'s> {
     syslog: &'s Syslog<'s>,
     severity: u8,
 }
 
 impl io::Write for Line<'_> {
-    /// Receives a whole line: the formatter writes each at once.
+    /// Sends a whole line, because the formatter writes each line with one call.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        // An error here would be reported on the standard error for each line.
+        // The error is ignored, because it would be reported on standard error for each line.
         let _ = self.syslog.send(self.severity, String::from_utf8_lossy(line).trim_end());
         Ok(line.len())
     }
@@ -100,7 +102,7 @@ mod tests {
     fn each_line_is_a_datagram_with_its_severity() {
         let path = std::env::temp_dir().join(format!("ember-syslog-{}.sock", std::process::id()));
         let daemon = UnixDatagram::bind(&path).unwrap();
-        // Leaked to live as long as the process, like the server's.
+        // The path is leaked to have a static lifetime, as in the server.
         let leaked: &'static Path = path.clone().leak();
         let syslog = Syslog::new(leaked, 16, "ember").unwrap();
         let format = fmt::layer().with_target(false).with_level(false).with_ansi(false).without_time();

@@ -1,20 +1,20 @@
 //! Scheduler time slices of threads.
 //!
-//! Linux lets a computing thread run for about 3 ms after another one wakes, whatever their priorities (from 6.6 on),
-//! unless that other thread has requested shorter slices (`sched_setattr`, from 6.12 on; earlier kernels ignore the
-//! request). The total share of a core does not change.
+//! From Linux 6.6 on, a running thread may run for about 3 ms after another thread wakes on its core, whatever their
+//! priorities, unless the woken thread has requested shorter slices (`sched_setattr`, from Linux 6.12 on; earlier
+//! kernels ignore the request). The total share of a core does not change.
 #![allow(unsafe_code, reason = "neither the standard library nor rustix has these calls")]
 
 use std::io;
 
 use libc::{SYS_sched_getattr, SYS_sched_setattr, sched_attr, syscall};
 
-/// The shortest slice that Linux grants, in nanoseconds.
+/// The minimum slice that Linux grants, in nanoseconds.
 const SHORTEST: u64 = 100_000;
 
-/// Requests short slices for all threads of the process, and thereby for those that they start from then on. A worker
-/// then runs soon after it wakes, and a background thread on its core does not keep it waiting for longer than a slice.
-/// If the request is refused, or a thread has another scheduling policy, nothing changes.
+/// Requests short slices for all threads of the process, which threads started later inherit. A worker then runs soon
+/// after it wakes: a background thread on its core delays it by at most one slice. If the request is refused, or a
+/// thread has another scheduling policy, nothing changes.
 pub(crate) fn shorten() {
     if let Err(error) = shorten_all() {
         tracing::debug!("threads keep the default time slices: {error}");
@@ -22,7 +22,7 @@ pub(crate) fn shorten() {
 }
 
 fn shorten_all() -> io::Result<()> {
-    // The allocator starts threads before `main`.
+    // All existing threads are included, because the allocator starts threads before `main`.
     for task in std::fs::read_dir("/proc/self/task")? {
         let thread = task?.file_name().into_string().ok().and_then(|name| name.parse().ok());
         thread.map_or(Ok(()), shorten_thread)?;
@@ -36,11 +36,11 @@ fn shorten_thread(thread: libc::pid_t) -> io::Result<()> {
         return Ok(());
     }
     attributes.sched_runtime = SHORTEST;
-    // SAFETY: the system reads as many bytes as the first field says, which is the size of the struct.
+    // SAFETY: the system reads the number of bytes in the first field, which is the size of the struct.
     succeeded(unsafe { syscall(SYS_sched_setattr, thread, &raw const attributes, 0) })
 }
 
-/// Returns the scheduling attributes of a thread; 0 is the calling one.
+/// Returns the scheduling attributes of a thread; 0 means the calling thread.
 fn attributes(thread: libc::pid_t) -> io::Result<sched_attr> {
     let bytes = size_of::<sched_attr>() as u32;
     let mut attributes = sched_attr {
@@ -53,7 +53,7 @@ fn attributes(thread: libc::pid_t) -> io::Result<sched_attr> {
         sched_deadline: 0,
         sched_period: 0,
     };
-    // SAFETY: the system writes at most as many bytes as passed, which is the size of the struct.
+    // SAFETY: the system writes at most `bytes` bytes, which is the size of the struct.
     succeeded(unsafe { syscall(SYS_sched_getattr, thread, &raw mut attributes, bytes, 0) })?;
     Ok(attributes)
 }
@@ -81,7 +81,7 @@ mod tests {
         for attributes in [&after, &child] {
             assert_eq!(attributes.sched_policy, before.sched_policy);
             assert_eq!(attributes.sched_nice, before.sched_nice);
-            // Kernels without such requests report no slices.
+            // Kernels that do not support such requests report no slices.
             if before.sched_runtime > 0 {
                 assert_eq!(attributes.sched_runtime, SHORTEST);
             }

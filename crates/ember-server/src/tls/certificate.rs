@@ -1,17 +1,17 @@
-//! The contents of a certificate (RFC 5280): its subject, its serial number, and its expiry.
+//! Parses certificates (RFC 5280): their subject, serial number, and expiry.
 //!
 //! ```text
 //! Certificate = { { [0 version], serial, algorithm, issuer, { not before, not after }, subject, key,
 //!                   [3 extensions] }, … }
 //! ```
 //!
-//! TLS has verified a client's certificate before it is parsed here; a file may contain anything.
+//! A client's certificate is parsed only after rustls has verified it. Certificates from files may contain anything.
 
 use ember_config::TlsAuthClientsUser;
 
 use super::der::{INTEGER, OBJECT, OCTETS, SEQUENCE, SET, take};
 
-// Tags that only this file uses.
+// DER tags that only this file uses.
 const VERSION: u8 = 0xa0;
 const EXTENSIONS: u8 = 0xa3;
 const BOOLEAN: u8 = 0x01;
@@ -23,7 +23,7 @@ const GENERALIZED_TIME: u8 = 0x18;
 const COMMON_NAME: &[u8] = b"\x55\x04\x03";
 const ALTERNATIVE_NAMES: &[u8] = b"\x55\x1d\x11";
 
-/// A time: its tag, and its text.
+/// A time: its DER tag and its text.
 type Time<'d> = (u8, &'d [u8]);
 
 /// A parsed certificate.
@@ -36,7 +36,7 @@ pub(super) struct Certificate<'d> {
 }
 
 impl<'d> Certificate<'d> {
-    /// Parses a certificate.
+    /// Parses a DER-encoded certificate; returns `None` if it is malformed.
     pub(super) fn parse(der: &'d [u8]) -> Option<Certificate<'d>> {
         let (body, _) = take(der, SEQUENCE)?;
         let (mut rest, _) = take(body, SEQUENCE)?;
@@ -51,7 +51,7 @@ impl<'d> Certificate<'d> {
         let (_key, mut rest) = take(rest, SEQUENCE)?;
         let (_, not_after) = time(validity)?;
         let (not_after, _) = time(not_after)?;
-        // Optional unique identifiers precede them.
+        // The extensions may follow optional unique identifiers.
         let mut extensions = &[][..];
         while let Some(&kind) = rest.first() {
             let (value, after) = take(rest, kind)?;
@@ -63,7 +63,7 @@ impl<'d> Certificate<'d> {
         Some(Certificate { serial, not_after, subject, extensions })
     }
 
-    /// Returns the candidate user names, in the order in which they are tried.
+    /// Returns the candidate user names in `field`, in the order in which they are tried.
     pub(super) fn users(&self, field: TlsAuthClientsUser) -> Vec<Vec<u8>> {
         match field {
             TlsAuthClientsUser::Off => Vec::new(),
@@ -77,7 +77,7 @@ impl<'d> Certificate<'d> {
         while let Some((attributes, after)) = take(rest, SET) {
             let (name, value) = take(take(attributes, SEQUENCE)?.0, OBJECT)?;
             if name == COMMON_NAME {
-                // A string, with one of several tags.
+                // The value is a string with one of several tags.
                 return Some(take(value, *value.first()?)?.0);
             }
             rest = after;
@@ -100,13 +100,13 @@ impl<'d> Certificate<'d> {
         None
     }
 
-    /// Returns the serial number, in hexadecimal digits.
+    /// Returns the serial number as hexadecimal digits.
     pub(super) fn serial(&self) -> String {
         let significant = self.serial.iter().position(|&byte| byte != 0).unwrap_or(self.serial.len());
         self.serial[significant..].iter().map(|byte| format!("{byte:02X}")).collect()
     }
 
-    /// Returns the end of validity, Unix time in s.
+    /// Returns the end of the certificate's validity, as Unix time in seconds.
     pub(super) fn not_after_s(&self) -> Option<i64> {
         let (kind, text) = self.not_after;
         let digits = text.strip_suffix(b"Z")?;
@@ -127,7 +127,7 @@ impl<'d> Certificate<'d> {
     }
 }
 
-/// Parses a time of either kind.
+/// Parses a time in either of its two formats.
 fn time(der: &[u8]) -> Option<(Time<'_>, &[u8])> {
     let kind = *der.first().filter(|kind| [UTC_TIME, GENERALIZED_TIME].contains(kind))?;
     let (text, rest) = take(der, kind)?;
@@ -154,8 +154,8 @@ fn decimal(digits: &[u8]) -> Option<i64> {
         .ok()
 }
 
-/// Returns the days from 1970-01-01 to a day of the Gregorian calendar. Years begin in March, so that a leap day is the
-/// last one.
+/// Returns the number of days from 1970-01-01 to a day of the Gregorian calendar. Years are counted from March, so that
+/// a leap day is the last day of its year.
 fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days_of_years = year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);

@@ -1,4 +1,4 @@
-//! The rustls client configuration for this server's outgoing connections, from the `tls-…` parameters.
+//! The rustls client configuration for this server's outgoing connections, built from the `tls-…` parameters.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use super::failures::explain_own;
 use super::settings::{authorities, chain_of, key_of};
 
-/// Builds the configuration from the authorities, and the certificate and key if there are any.
+/// Builds the configuration from the certificate authorities, and from the client certificate and key if they are set.
 ///
 /// # Errors
-/// One line that names the parameter and the error of its value or file.
+/// Returns one line that names the parameter and the error of its value or file.
 pub(crate) fn client_config(config: &Config) -> Result<Arc<ClientConfig>, String> {
     let cipher_suites = tls_ciphers::suites(&config.tls_ciphers, &config.tls_ciphersuites)?;
     let provider = Arc::new(CryptoProvider { cipher_suites, ..aws_lc_rs::default_provider() });

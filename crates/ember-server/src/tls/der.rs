@@ -1,4 +1,4 @@
-//! DER values (X.690): tag, length, bytes.
+//! Parses DER values (X.690), which consist of a tag, a length, and contents.
 
 pub(super) const INTEGER: u8 = 0x02;
 pub(super) const OCTETS: u8 = 0x04;
@@ -6,7 +6,7 @@ pub(super) const OBJECT: u8 = 0x06;
 pub(super) const SEQUENCE: u8 = 0x30;
 pub(super) const SET: u8 = 0x31;
 
-/// Returns the content of the first value, if it has this tag, and the bytes after it.
+/// Returns the contents of the first value in `der` and the bytes after the value; `None` if its tag is not `kind`.
 pub(super) fn take(der: &[u8], kind: u8) -> Option<(&[u8], &[u8])> {
     let (&found, rest) = der.split_first()?;
     let (&short, rest) = rest.split_first()?;

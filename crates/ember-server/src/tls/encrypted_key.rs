@@ -5,8 +5,8 @@
 //!                             bytes }
 //! ```
 //!
-//! Only the container is parsed here: aws-lc-rs, which TLS uses, derives the key and decrypts. A crate that reads the
-//! container (pkcs8) would add second implementations of AES, PBKDF2 and SHA-2.
+//! This file parses only the container; aws-lc-rs, which TLS also uses, derives the key and decrypts. A crate that
+//! reads the container (pkcs8) would add second implementations of AES, PBKDF2 and SHA-2.
 
 use std::num::NonZeroU32;
 
@@ -21,7 +21,7 @@ use super::der::{INTEGER, OBJECT, OCTETS, SEQUENCE, take};
 const BEGIN: &str = "-----BEGIN ENCRYPTED PRIVATE KEY-----";
 const END: &str = "-----END ENCRYPTED PRIVATE KEY-----";
 
-/// More rounds would delay the start by minutes: OpenSSL's default is 2048.
+/// The maximum number of rounds, because more would delay startup by minutes. OpenSSL's default is 2048.
 const ROUNDS_MAX: u32 = 10_000_000;
 
 // Object identifiers of algorithms.
@@ -34,10 +34,10 @@ const HMAC_SHA512: &[u8] = b"\x2a\x86\x48\x86\xf7\x0d\x02\x0b";
 const AES_128_CBC: &[u8] = b"\x60\x86\x48\x01\x65\x03\x04\x01\x02";
 const AES_256_CBC: &[u8] = b"\x60\x86\x48\x01\x65\x03\x04\x01\x2a";
 
-/// Returns the key of a PEM file, if it contains an encrypted one.
+/// Returns the decrypted key of a PEM file; `None` if the file contains no encrypted key.
 ///
 /// # Errors
-/// A few words about the error of the key or the password.
+/// Returns a short description of what is wrong with the key or the password.
 pub(super) fn read(text: &str, password: &str) -> Option<Result<PrivateKeyDer<'static>, &'static str>> {
     let (_, rest) = text.split_once(BEGIN)?;
     let (body, _) = rest.split_once(END)?;
@@ -58,21 +58,21 @@ fn decrypt(der: &[u8], password: &str) -> Result<PrivateKeyDer<'static>, &'stati
     let rounds = rounds.ok_or("the encrypted key requires too many rounds")?;
     let mut secret = vec![0; key_bytes];
     pbkdf2::derive(hash, rounds, salt, password.as_bytes(), &mut secret);
-    // From here on, the most likely cause of an error is a wrong password.
+    // The most likely cause of the following errors is a wrong password.
     let wrong = "tls-key-file-pass is not its password";
     let key = UnboundCipherKey::new(cipher, &secret).map_err(|_| wrong)?;
     let key = PaddedBlockDecryptingKey::cbc_pkcs7(key).map_err(|_| wrong)?;
     let iv = <[u8; 16]>::try_from(iv).map_err(|_| wrong)?;
     let mut bytes = bytes.to_vec();
     let plain = key.decrypt(&mut bytes, DecryptionContext::Iv128(iv.into())).map_err(|_| wrong)?;
-    // One in 256 wrong passwords gives valid padding.
+    // For one in 256 wrong passwords the padding is valid, so the contents are checked, too.
     if take(plain, SEQUENCE).is_none_or(|(_, rest)| !rest.is_empty()) {
         return Err(wrong);
     }
     Ok(PrivatePkcs8KeyDer::from(plain.to_vec()).into())
 }
 
-/// The parameters of an encrypted key.
+/// The parameters of an encrypted key, and the encrypted bytes.
 struct Parts<'d> {
     hash: pbkdf2::Algorithm,
     rounds: u32,
@@ -116,7 +116,7 @@ fn parts(der: &[u8]) -> Option<Parts<'_>> {
     Some(Parts { hash, rounds, salt, cipher, key_bytes, iv: take(rest, OCTETS)?.0, bytes })
 }
 
-/// Returns the parameters of an algorithm, if it is the one called `name`.
+/// Returns the parameters of an algorithm; `None` if `name` identifies another algorithm.
 fn named<'d>(algorithm: &'d [u8], name: &[u8]) -> Option<&'d [u8]> {
     let (found, rest) = take(algorithm, OBJECT)?;
     if found == name { take(rest, SEQUENCE).map(|(parameters, _)| parameters) } else { None }
@@ -126,13 +126,14 @@ fn named<'d>(algorithm: &'d [u8], name: &[u8]) -> Option<&'d [u8]> {
 mod tests {
     use super::*;
 
-    /// A key for this test only, as `openssl pkcs8 -topk8 -v2 aes-256-cbc` writes it with the password `sesame`.
+    /// A key for this test only, in the format that `openssl pkcs8 -topk8 -v2 aes-256-cbc` writes with the password
+    /// `sesame`.
     const BODY: &str = "MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAgzjqufIi5KFwICCAAwDAYIKoZIhvcNAgkFADAdBglghkgBZQME\
         ASoEEI4Zc2PWDYxQQPKP1+eE55AEgZB2mBsnnT/BN20iPASM/idDIN7AGPZjvzjCs32fFRM9CPiDC43irMIMwQV295+O2oiQ\
         S63HSSnnoeUn0t8C1TULsw+LnBoaQZcdsyOp3rAC2FrFo/1dnYt43kvQ/KnBVzhWFKJCkVoMzt+eJBOKiVzYVDd9/hu8iiqK\
         oCQ5mow5kmocBZMQcn3V9moS/SgCs+c=";
 
-    /// The same without a password.
+    /// The same key without a password.
     const PLAIN: &str = "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgY47YGrEHUNjRxLobJ1l7n2SJ8993EKt2Xmm4zWzgSmehRANC\
         AASZyDUSGiGU5nt7Ij56IopWdZiscm7Xc/iPXu34hdIzOWg5cgACsDGgzmHskPAOHXBhtAvaatzHnGhwPKHlWz/c";
 

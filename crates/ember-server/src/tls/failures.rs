@@ -1,19 +1,19 @@
-//! Failed handshakes in the log: they explain wrong settings of clients.
+//! Log messages about failed handshakes, which help to find wrong settings of clients.
 
 use std::io;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use rustls::{AlertDescription, CertificateError, Error};
 
-/// The minimum time between two lines: any client can make handshakes fail.
+/// The minimum time in ms between two log lines, because any client can cause failed handshakes.
 const LINE_INTERVAL_MS: i64 = 1000;
 
-/// The rate limit of log lines.
+/// The rate limiter for log lines about failures.
 #[derive(Debug)]
 pub(super) struct Failures {
-    /// When the last line was written.
+    /// When the last line was logged, as Unix time in ms.
     logged_ms: AtomicI64,
-    /// Unlogged failures since then.
+    /// The number of unlogged failures since the last logged line.
     unlogged: AtomicU64,
 }
 
@@ -22,11 +22,11 @@ impl Failures {
         Failures { logged_ms: AtomicI64::new(i64::MIN), unlogged: AtomicU64::new(0) }
     }
 
-    /// Returns how many failures before this one were not logged; `None` if this one is not logged either.
+    /// Counts a failure. If it may be logged, returns the number of unlogged failures before it; otherwise `None`.
     pub(super) fn admit(&self, now_ms: i64) -> Option<u64> {
         let logged_ms = self.logged_ms.load(Ordering::Relaxed);
         let is_due = now_ms.saturating_sub(logged_ms) >= LINE_INTERVAL_MS;
-        // Only one of two concurrent workers writes the line.
+        // If two workers report failures at the same time, only one of them logs a line.
         let is_ours = || {
             self.logged_ms.compare_exchange(logged_ms, now_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         };
@@ -38,7 +38,7 @@ impl Failures {
     }
 }
 
-/// Returns the fault of a certificate, of this server or of a peer.
+/// Describes what is wrong with a certificate, of this server or of a peer.
 fn fault_of_certificate(why: &CertificateError) -> String {
     match why {
         CertificateError::Other(other)
@@ -52,7 +52,7 @@ fn fault_of_certificate(why: &CertificateError) -> String {
     }
 }
 
-/// Returns the fault of a certificate or a key of this server.
+/// Describes what is wrong with a certificate or key of this server.
 pub(super) fn explain_own(error: &Error) -> String {
     match error {
         Error::InvalidCertificate(why) => fault_of_certificate(why),
@@ -60,7 +60,7 @@ pub(super) fn explain_own(error: &Error) -> String {
     }
 }
 
-/// Returns why a handshake with the primary failed.
+/// Describes why a handshake with the primary failed.
 pub(crate) fn explain_primary(error: &io::Error) -> String {
     match error.get_ref().and_then(|inner| inner.downcast_ref()) {
         Some(Error::InvalidCertificate(why)) => {
@@ -70,7 +70,7 @@ pub(crate) fn explain_primary(error: &io::Error) -> String {
     }
 }
 
-/// Returns why a handshake failed, with a possible remedy.
+/// Describes why a handshake with a client failed, with a possible remedy.
 pub(super) fn explain(error: &Error) -> String {
     match error {
         Error::NoCertificatesPresented => {

@@ -1,4 +1,4 @@
-//! The files of the TLS settings, for change detection.
+//! Detects changes of the files that the TLS settings refer to.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use ember_config::Config;
 
-/// The maximum number of files in `tls-ca-cert-dir`.
+/// The maximum number of files read from `tls-ca-cert-dir`.
 const CA_FILES_MAX: usize = 1024;
 
-/// Inode, modification time (s and ns), and size.
+/// The inode, the modification time (s and ns), and the size of a file.
 type FileState = (u64, i64, i64, u64);
 
-/// The states of all files; `None` for a missing one.
+/// The states of all TLS files; `None` for a missing file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FileStates(Vec<(PathBuf, Option<FileState>)>);
 
 impl FileStates {
-    /// Reads the current states.
+    /// Reads the current state of each file.
     pub(super) fn read(config: &Config) -> FileStates {
         let named = [&config.tls_cert_file, &config.tls_key_file, &config.tls_ca_cert_file];
         let named = named.into_iter().filter(|path| !path.is_empty()).map(PathBuf::from);
@@ -39,10 +39,10 @@ fn state_of(path: &Path) -> Option<FileState> {
     Some((metadata.ino(), metadata.mtime(), metadata.mtime_nsec(), metadata.len()))
 }
 
-/// Returns the files of a directory of authorities, at most [`CA_FILES_MAX`].
+/// Returns the paths of the files in a directory of certificate authorities, at most [`CA_FILES_MAX`].
 ///
 /// # Errors
-/// Those of reading it.
+/// Returns the error of reading the directory.
 pub(super) fn authority_paths(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     fs::read_dir(directory)?.take(CA_FILES_MAX).map(|entry| entry.map(|entry| entry.path())).collect()
 }

@@ -1,10 +1,10 @@
-//! TLS: encrypted connections, with rustls used without its own I/O.
+//! TLS: encrypted connections. The server does the I/O, and rustls only processes bytes.
 //!
 //! [`Tls`] holds the settings for new connections: certificate, key and rules. They are built from the configuration at
-//! startup. They are rebuilt, reading the files again, by each CONFIG SET that names one of their parameters, by
-//! SIGHUP, and when the files have changed (`tls-auto-reload-interval`). Existing connections keep their settings.
-//! [`TlsStream`] is the part of a connection that decrypts requests and encrypts replies; a handshake is a few such
-//! steps, which the worker's loop runs between those of other connections.
+//! startup. They are rebuilt, and their files read again, by each CONFIG SET of one of their parameters, by SIGHUP, and
+//! when the files have changed (`tls-auto-reload-interval`). Existing connections keep their settings. [`TlsStream`] is
+//! the part of a connection that decrypts requests and encrypts replies. A handshake consists of a few such steps,
+//! which the worker's event loop interleaves with those of other connections.
 
 mod certificate;
 mod client;
@@ -33,26 +33,26 @@ use ember_config::{Config, TlsAuthClientsUser};
 /// The settings for new TLS connections.
 struct Settings {
     config: Arc<ServerConfig>,
-    /// The field of a client's certificate that names its user.
+    /// The field of a client's certificate that contains its user name.
     user: TlsAuthClientsUser,
     facts: CertificateFacts,
 }
 
-/// Facts about the server's certificates, for INFO and metrics.
+/// Properties of the server's certificates, for INFO and metrics.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CertificateFacts {
     /// The server's certificate.
     pub(crate) server: CertificateFact,
-    /// The first of the authorities.
+    /// The first certificate in the file of authorities.
     pub(crate) authority: CertificateFact,
 }
 
-/// Facts about a certificate; empty if there is none.
+/// Properties of a certificate; all `None` if there is no certificate.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CertificateFact {
-    /// Its serial number, in hexadecimal digits.
+    /// The serial number, as hexadecimal digits.
     pub(crate) serial: Option<String>,
-    /// The end of its validity, Unix time in s.
+    /// The end of the certificate's validity, as Unix time in seconds.
     pub(crate) not_after_s: Option<i64>,
 }
 
@@ -66,20 +66,21 @@ impl CertificateFact {
     }
 }
 
-/// The settings for new TLS connections; `None` without a TLS port.
+/// The TLS state of the server: the settings for new connections (`None` without a TLS port), and the data for
+/// reloading files and logging failures.
 pub(crate) struct Tls {
     settings: Mutex<Option<Settings>>,
-    /// The file states at the last attempt to read them.
+    /// The states of the files at the last attempt to load them.
     tried: Mutex<FileStates>,
-    /// The rate limit for logging failed handshakes.
+    /// The rate limiter for log lines about failed handshakes.
     failures: Failures,
 }
 
 impl Tls {
-    /// Creates the state for a configuration.
+    /// Loads the settings of a configuration.
     ///
     /// # Errors
-    /// One line that names the parameter and the error of its value or file.
+    /// Returns one line that names the parameter and the error of its value or file.
     pub(crate) fn new(config: &Config) -> Result<Tls, String> {
         let tls = Tls { settings: Mutex::default(), tried: Mutex::default(), failures: Failures::new() };
         tls.reload(config)?;
@@ -89,17 +90,17 @@ impl Tls {
     /// Reads the files again and uses the values of `config` for new connections.
     ///
     /// # Errors
-    /// As [`Tls::new`]; nothing is changed then.
+    /// As for [`Tls::new`]; the previous settings then remain in effect.
     pub(crate) fn reload(&self, config: &Config) -> Result<(), String> {
         if config.tls_port != 0 {
-            // Recorded before they are read: a change during the read then counts as new.
+            // The states are recorded before the files are read, so that a change during the read is detected later.
             *self.tried.lock() = FileStates::read(config);
             *self.settings.lock() = Some(settings::load(config)?);
         }
         Ok(())
     }
 
-    /// Whether the files have changed since they were last read.
+    /// Whether the files have changed since the last attempt to load them.
     pub(crate) fn has_new_files(&self, config: &Config) -> bool {
         config.tls_port != 0 && FileStates::read(config) != *self.tried.lock()
     }
@@ -107,7 +108,7 @@ impl Tls {
     /// Creates the stream of a new connection.
     ///
     /// # Errors
-    /// Those of rustls.
+    /// Returns the error of rustls.
     pub(crate) fn accept(&self) -> Result<TlsStream, rustls::Error> {
         let begun_with =
             self.settings.lock().as_ref().map(|settings| (Arc::clone(&settings.config), settings.user));
@@ -116,7 +117,7 @@ impl Tls {
         Ok(TlsStream::new(ServerConnection::new(config)?, user))
     }
 
-    /// Logs that a handshake with `peer` has failed, at most once a second.
+    /// Logs that a handshake with `peer` has failed; at most one line per second is logged.
     pub(crate) fn log_failure(&self, peer: &str, why: &str, now_ms: i64) {
         match self.failures.admit(now_ms) {
             Some(0) => tracing::info!("the TLS handshake with {peer} failed: {why}"),
@@ -127,7 +128,7 @@ impl Tls {
         }
     }
 
-    /// Returns the facts about the certificates.
+    /// Returns the properties of the certificates in use.
     pub(crate) fn certificate_facts(&self) -> CertificateFacts {
         self.settings.lock().as_ref().map(|settings| settings.facts.clone()).unwrap_or_default()
     }

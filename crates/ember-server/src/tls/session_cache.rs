@@ -1,4 +1,4 @@
-//! The cache of resumable sessions, limited in number and age by the configuration.
+//! The cache of resumable TLS sessions, whose number and age the configuration limits.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rustls::server::StoresServerSessions;
 
-/// The cache, shared by all workers.
+/// A cache of resumable sessions, shared by all workers.
 pub(super) struct SessionCache {
     sessions_max: usize,
     timeout: Duration,
@@ -17,12 +17,13 @@ pub(super) struct SessionCache {
 #[derive(Default)]
 struct Sessions {
     by_key: HashMap<Vec<u8>, (Instant, Vec<u8>)>,
-    /// The keys in insertion order, including those of sessions removed since; at most the maximum number of sessions.
+    /// The keys in insertion order, including keys of sessions that were removed since; limited to the maximum number
+    /// of sessions.
     order: VecDeque<(Instant, Vec<u8>)>,
 }
 
 impl SessionCache {
-    /// Creates an empty cache for at most `sessions_max` sessions of at most this age.
+    /// Creates an empty cache for at most `sessions_max` sessions, which expire after `timeout`.
     pub(super) fn new(sessions_max: usize, timeout: Duration) -> SessionCache {
         SessionCache { sessions_max, timeout, sessions: Mutex::new(Sessions::default()) }
     }
@@ -36,7 +37,7 @@ impl SessionCache {
             && (order.len() > self.sessions_max || now.duration_since(*at) > self.timeout)
             && let Some((at, key)) = order.pop_front()
         {
-            // A session inserted again under the same key has a newer entry in the order.
+            // If a session was inserted again under the same key, a newer entry for it follows in the order.
             if by_key.get(&key).is_some_and(|(put_at, _)| *put_at == at) {
                 by_key.remove(&key);
             }

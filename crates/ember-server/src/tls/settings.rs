@@ -1,4 +1,4 @@
-//! The rustls server configuration, from the `tls-…` parameters.
+//! The rustls server configuration, built from the `tls-…` parameters.
 
 use std::fs;
 use std::path::Path;
@@ -19,10 +19,10 @@ use super::files::authority_paths;
 use super::session_cache::SessionCache;
 use super::{CertificateFact, CertificateFacts, Settings, encrypted_key};
 
-/// Builds the settings from the certificate, the key and the authorities.
+/// Builds the settings from the certificate, the key and the certificate authorities.
 ///
 /// # Errors
-/// One line that names the parameter and the error of its value or file.
+/// Returns one line that names the parameter and the error of its value or file.
 pub(super) fn load(config: &Config) -> Result<Settings, String> {
     let cipher_suites = tls_ciphers::suites(&config.tls_ciphers, &config.tls_ciphersuites)?;
     let provider = Arc::new(CryptoProvider { cipher_suites, ..aws_lc_rs::default_provider() });
@@ -52,7 +52,7 @@ pub(super) fn load(config: &Config) -> Result<Settings, String> {
     Ok(Settings { config: Arc::new(settings), user: config.tls_auth_clients_user, facts })
 }
 
-/// Returns the certificates of a PEM file, at least one.
+/// Returns the certificates of a PEM file; an error if there is none.
 pub(super) fn chain_of(parameter: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let chain = certificates(parameter, path)?;
     if chain.is_empty() {
@@ -68,7 +68,7 @@ fn server_key(config: &Config) -> Result<PrivateKeyDer<'static>, String> {
     key_of("tls-key-file", &config.tls_key_file, config.tls_key_file_pass.reveal())
 }
 
-/// Returns the key of a PEM file.
+/// Returns the private key of a PEM file, decrypted with `password` if necessary.
 pub(super) fn key_of(parameter: &str, path: &str, password: &str) -> Result<PrivateKeyDer<'static>, String> {
     let wrong = |error: &dyn std::fmt::Display| format!("{parameter} '{}': {error}", full_path(path));
     let text = fs::read(path).map_err(|error| wrong(&error))?;
@@ -90,7 +90,7 @@ fn certificates(parameter: &str, path: &str) -> Result<Vec<CertificateDer<'stati
     read.map_err(|error| format!("{parameter} '{}': {error}", full_path(path)))
 }
 
-/// Returns the verifier of client certificates; `None` if none are requested.
+/// Returns the verifier of client certificates; `None` if the server requests none.
 fn client_verifier(
     config: &Config,
     provider: Arc<CryptoProvider>,
@@ -106,13 +106,13 @@ fn client_verifier(
     builder.build().map(Some).map_err(|error| format!("tls-ca-cert-file: {error}"))
 }
 
-/// Returns the first certificate of the file of authorities.
+/// Returns the first certificate in the file of authorities, if there is one.
 fn first_authority(config: &Config) -> Option<CertificateDer<'static>> {
     let path = Some(&config.tls_ca_cert_file).filter(|path| !path.is_empty())?;
     CertificateDer::pem_file_iter(path).ok()?.next()?.ok()
 }
 
-/// Returns the trusted authorities; `wanted_by` is the parameter that needs them.
+/// Returns the trusted certificate authorities; `wanted_by` is the parameter that requires them, for error messages.
 pub(super) fn authorities(config: &Config, wanted_by: &str) -> Result<RootCertStore, String> {
     let (file, directory) = (&config.tls_ca_cert_file, &config.tls_ca_cert_dir);
     let mut store = RootCertStore::empty();
@@ -127,7 +127,8 @@ pub(super) fn authorities(config: &Config, wanted_by: &str) -> Result<RootCertSt
     if !directory.is_empty() {
         let unreadable = |error: std::io::Error| format!("tls-ca-cert-dir '{directory}': {error}");
         let paths = authority_paths(Path::new(directory)).map_err(unreadable)?;
-        // Files without a certificate are skipped: such a directory also contains revocation lists and readmes.
+        // Files without a certificate are skipped, because such a directory may also contain revocation lists and
+        // readmes.
         let found = paths.iter().filter_map(|path| CertificateDer::pem_file_iter(path).ok());
         store.add_parsable_certificates(found.flatten().flatten());
     }

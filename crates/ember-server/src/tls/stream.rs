@@ -1,13 +1,13 @@
-//! The TLS part of one connection: bytes of the socket in, requests out; replies in, bytes for the socket out.
+//! The TLS part of one connection, which converts bytes of the socket to requests, and replies to bytes for the socket.
 //!
 //! ```text
 //! socket → wire buffer of the worker → rustls → the buffer that requests are parsed from
 //! replies → rustls (at most 64 KiB of records) → socket
 //! ```
 //!
-//! Nothing here waits. Bytes that rustls cannot accept at once (it holds at most 16 KiB of requests) stay in `leftover`
-//! until the parser has freed space; a handshake consists of calls of [`TlsStream::receive`] and [`TlsStream::send`]
-//! without requests and replies.
+//! No function blocks. Bytes that rustls cannot accept yet (it buffers at most 16 KiB of requests) remain in `leftover`
+//! until the parser has freed space. A handshake consists of calls of [`TlsStream::receive`] and [`TlsStream::send`]
+//! that transfer no requests or replies.
 
 use std::io::{self, BufRead, IoSlice, Write};
 use std::os::fd::OwnedFd;
@@ -20,45 +20,45 @@ use rustls::{ClientConnection, Connection, ServerConnection};
 use super::certificate::Certificate;
 use super::failures::explain;
 
-/// Encrypted bytes read at once.
+/// The maximum number of encrypted bytes per read.
 const WIRE_BYTES: usize = 64 * 1024;
 
-/// The result of receiving.
+/// The result of [`TlsStream::receive`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// The number of request bytes (0 for a part of a record or of the handshake), and whether there may be more
-    /// without a new event.
+    /// The number of request bytes received (0 for part of a record or of the handshake), and whether more may be
+    /// available without a new event.
     Bytes(usize, bool),
-    /// No bytes, and whether to retry without a new event.
+    /// No bytes were received; whether to retry without a new event.
     Nothing(bool),
-    /// The peer has closed its side.
+    /// The peer has closed its sending side.
     End,
-    /// The connection broke, or the peer violated the protocol; the system's error, if there is one.
+    /// The connection broke, or the peer violated the protocol; with the system's error, if there is one.
     Broken(Option<Errno>),
 }
 
 /// The TLS part of a connection.
 pub(crate) struct TlsStream {
     session: Connection,
-    /// Encrypted bytes that rustls has not accepted yet; almost always empty.
+    /// Encrypted bytes that rustls has not accepted yet; empty almost always.
     leftover: Vec<u8>,
-    /// rustls holds requests that did not fit into the last buffer.
+    /// Whether rustls holds request bytes that did not fit into the last buffer.
     has_plaintext: bool,
-    /// The peer has announced that it sends no more.
+    /// Whether the peer has announced that it sends no more data.
     has_ended: bool,
-    /// Why the connection broke.
+    /// The reason why the connection broke.
     failure: Option<String>,
-    /// The field of the peer's certificate that names its user, until that was read.
+    /// The field of the peer's certificate that contains its user name; `Off` once the name was read.
     user: TlsAuthClientsUser,
 }
 
 impl TlsStream {
-    /// Creates a stream before its handshake.
+    /// Creates the stream of an accepted connection, before its handshake.
     pub(super) fn new(session: ServerConnection, user: TlsAuthClientsUser) -> TlsStream {
         TlsStream::of(session.into(), user)
     }
 
-    /// Creates the stream of an outgoing connection, whose handshake is finished.
+    /// Creates the stream of an outgoing connection, after its handshake.
     pub(crate) fn connected(session: ClientConnection) -> TlsStream {
         TlsStream::of(session.into(), TlsAuthClientsUser::Off)
     }
@@ -74,7 +74,8 @@ impl TlsStream {
         }
     }
 
-    /// Returns the candidate user names of the peer's certificate, once, after the handshake.
+    /// Returns the candidate user names of the peer's certificate, if the handshake is complete; only once per
+    /// connection.
     pub(crate) fn take_users(&mut self) -> Vec<Vec<u8>> {
         if self.user == TlsAuthClientsUser::Off || self.is_handshaking() {
             return Vec::new();
@@ -86,12 +87,13 @@ impl TlsStream {
             .map_or_else(Vec::new, |certificate| certificate.users(field))
     }
 
-    /// Whether the handshake is not finished: no reply can be sent.
+    /// Whether the handshake is incomplete, so that no reply can be sent.
     pub(crate) fn is_handshaking(&self) -> bool {
         self.session.is_handshaking()
     }
 
-    /// Returns why the handshake failed; `None` if it succeeded, or the peer has disconnected without a reason.
+    /// Returns the reason why the handshake failed; `None` if it succeeded, or if the peer disconnected without a
+    /// reason.
     pub(crate) fn handshake_failure(&self) -> Option<&str> {
         self.failure.as_deref().filter(|_| self.is_handshaking())
     }
@@ -101,12 +103,13 @@ impl TlsStream {
         self.session.wants_write()
     }
 
-    /// Returns the bytes held of the peer's requests, as far as they are counted.
+    /// Returns the number of encrypted request bytes in `leftover`; the buffers of rustls are not counted.
     pub(crate) fn held_bytes(&self) -> usize {
         self.leftover.len()
     }
 
-    /// Fills the spare capacity of `target`, from held bytes or otherwise with one read of the socket, through `wire`.
+    /// Fills the spare capacity of `target` with request bytes: from buffered bytes, or, if there are none, from one
+    /// read of the socket into `wire`.
     pub(crate) fn receive(&mut self, socket: &OwnedFd, target: &mut Vec<u8>, wire: &mut Vec<u8>) -> Received {
         let before = target.len();
         let held = std::mem::take(&mut self.leftover);
@@ -130,7 +133,7 @@ impl TlsStream {
         if let Err(error) = taken {
             tracing::debug!("a TLS connection is closed: {error}");
             self.failure = Some(explain(&error));
-            // Sending the alert with the reason is worth one attempt.
+            // One attempt is made to send the alert with the reason.
             let _ = self.send(socket);
             return Received::Broken(None);
         }
@@ -141,7 +144,7 @@ impl TlsStream {
         }
     }
 
-    /// Passes `wire` to rustls, as far as the requests in it fit.
+    /// Decrypts `wire` into `target`, as far as it fits; the rest is stored in `leftover`.
     fn feed(&mut self, mut wire: &[u8], target: &mut Vec<u8>) -> Result<(), rustls::Error> {
         loop {
             self.take_plaintext(target);
@@ -162,7 +165,7 @@ impl TlsStream {
     fn take_plaintext(&mut self, target: &mut Vec<u8>) {
         self.has_plaintext = false;
         let mut reader = self.session.reader();
-        // An error means that there is nothing now, or nothing more at all.
+        // An error means that no more plaintext is available now, or at all.
         while let Ok(chunk) = reader.fill_buf()
             && !chunk.is_empty()
         {
@@ -176,11 +179,11 @@ impl TlsStream {
         }
     }
 
-    /// Encrypts as many replies as fit; returns their bytes.
+    /// Encrypts as much of `replies` as fits; returns the number of encrypted bytes.
     pub(crate) fn encrypt(&mut self, replies: &[IoSlice<'_>]) -> usize {
         let mut taken = 0;
         for slice in replies {
-            // Writing fails only after the end of the session, which the socket reports.
+            // A write fails only after the session has ended, which a read of the socket reports.
             let count = self.session.writer().write(slice).unwrap_or(0);
             taken += count;
             if count < slice.len() {
@@ -193,7 +196,8 @@ impl TlsStream {
     /// Sends encrypted bytes until none are left; returns their number, and the number of write calls.
     ///
     /// # Errors
-    /// Those of the system, including `WouldBlock`: the rest then waits for the socket.
+    /// Returns the error of the system, including `WouldBlock`: the remaining bytes must then wait until the socket is
+    /// writable.
     pub(crate) fn send(&mut self, socket: &OwnedFd) -> (usize, usize, io::Result<()>) {
         let (mut bytes, mut calls) = (0, 0);
         while self.session.wants_write() {
@@ -207,7 +211,7 @@ impl TlsStream {
         (bytes, calls, Ok(()))
     }
 
-    /// Sends the close notification, if the socket accepts it.
+    /// Sends the close notification, unless the socket does not accept it at once.
     pub(crate) fn send_close_notify(&mut self, socket: &OwnedFd) {
         self.session.send_close_notify();
         let (_, _, sent) = self.send(socket);
@@ -217,7 +221,7 @@ impl TlsStream {
     }
 }
 
-/// Adapts the socket to `Write`.
+/// An adapter that implements `Write` for the socket.
 struct Sender<'s>(&'s OwnedFd);
 
 impl Write for Sender<'_> {

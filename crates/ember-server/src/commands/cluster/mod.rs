@@ -1,4 +1,4 @@
-//! CLUSTER, READONLY, READWRITE and ASKING: all reply what Redis replies on a server that is not part of a cluster.
+//! CLUSTER, READONLY, READWRITE and ASKING: reply as Redis does on a server that is not part of a cluster.
 
 use emberkv_core::spec::{Category, Command, Example, Flags, Group, Spec};
 
@@ -6,10 +6,10 @@ use crate::executor::session::ServerCommand;
 
 const DISABLED: &str = "ERR This instance has cluster support disabled";
 
-/// The reply in all examples.
+/// The reply that all documented examples show.
 const SHOWN: &str = "(error) ERR This instance has cluster support disabled";
 
-/// Declares a command that runs only in a cluster.
+/// Declares a command that is refused, because it requires a cluster.
 const fn refused(spec: Spec) -> ServerCommand {
     Command::new(spec, Some(|_| Err(DISABLED.into())))
 }
@@ -18,7 +18,7 @@ const fn example(call: &'static str) -> Example {
     Example { given: &[], call, reply: SHOWN }
 }
 
-/// The common part of all specifications.
+/// The common part of the specifications in this file.
 const TEMPLATE: Spec = Spec {
     since: "3.0.0",
     group: Group::Cluster,
@@ -28,16 +28,16 @@ const TEMPLATE: Spec = Spec {
     ..Spec::DEFAULT
 };
 
-/// Commands that ask for facts that may differ between nodes.
+/// The common part of commands whose replies may differ between nodes.
 const QUERIES: Spec = Spec { tips: &["nondeterministic_output"], ..TEMPLATE };
 
-/// Commands that change the node's view of the cluster.
+/// The common part of commands that change a node's view of the cluster.
 const CHANGES: Spec =
     Spec { flags: Flags::ADMIN.union(Flags::STALE).union(Flags::NO_ASYNC_LOADING), ..TEMPLATE };
 
 const LOADING: Flags = Flags::LOADING.union(Flags::STALE);
 
-/// Commands about the connection.
+/// The common part of commands about the connection.
 const CONNECTION: Spec =
     Spec { arity: 1, flags: Flags::FAST.union(LOADING), categories: Category::CONNECTION, ..TEMPLATE };
 

@@ -44,7 +44,7 @@ fn auth(session: &mut Session<'_>) -> SessionResult {
 /// Authenticates the connection as `user` if `password` is one of its passwords.
 ///
 /// # Errors
-/// `WRONGPASS`, which is counted and logged; the connection is unchanged.
+/// Returns `WRONGPASS`, and counts and logs the attempt; the connection is unchanged.
 pub(super) fn authenticate(
     session: &mut Session<'_>,
     user: &[u8],

@@ -1,4 +1,4 @@
-//! The common flags of commands that a client may call before authentication.
+//! Flags that handshake commands share.
 
 use emberkv_core::spec::Flags;
 

@@ -1,4 +1,4 @@
-//! HELLO: the protocol version, authentication, and facts about the server.
+//! HELLO: selects the protocol version, authenticates the client, and returns properties of the server.
 
 use std::sync::atomic::Ordering;
 
@@ -32,7 +32,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Some(hello),
 )];
 
-/// Returns whether an argument is the name or password after AUTH.
+/// Returns whether argument `arg` is the name or the password after AUTH.
 fn is_secret(args: Args<'_>, arg: usize) -> bool {
     (1..=2).any(|before| arg >= before + 2 && is_word(args, arg - before, "AUTH"))
 }
@@ -85,8 +85,8 @@ fn hello(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Replies the facts about the server. Client libraries read `server` and `version`: they receive the name and version
-/// whose behaviour ember follows.
+/// Replies with the properties of the server. Client libraries read `server` and `version`, so these fields contain the
+/// name and version of the server whose behaviour ember follows.
 fn reply_about(session: &mut Session<'_>) {
     let config = session.server.config.snapshot();
     let zone = &config.availability_zone;

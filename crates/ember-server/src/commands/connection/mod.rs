@@ -1,4 +1,4 @@
-//! Commands about the client's own connection, and CLIENT for other connections.
+//! Commands about the client's own connection, and CLIENT, which also manages other connections.
 
 mod auth;
 mod client;

@@ -1,4 +1,4 @@
-//! PING and ECHO.
+//! PING and ECHO: reply with their argument.
 
 use std::sync::atomic::Ordering;
 
@@ -40,8 +40,8 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
 ];
 
 fn ping(session: &mut Session<'_>) -> SessionResult {
-    // In RESP2 a reply to a subscriber has the form of a message. The client's protocol decides, not that of the
-    // replies that a script receives.
+    // In RESP2, the reply to a subscriber has the form of a pushed message. The client's protocol decides, not the
+    // protocol of replies to a script.
     let has_messages =
         session.client.subscriptions.is_some() && !session.client.view.is_resp3.load(Ordering::Relaxed);
     if has_messages && session.args.len() <= 2 {

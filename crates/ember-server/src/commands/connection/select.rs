@@ -1,4 +1,4 @@
-//! SELECT: the database of the connection.
+//! SELECT: changes the database of the connection.
 
 use std::sync::atomic::Ordering;
 

@@ -1,4 +1,4 @@
-//! MIGRATE.
+//! MIGRATE: moves keys to another server.
 
 use emberkv_core::spec::{Category, Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 

@@ -1,4 +1,4 @@
-//! Commands on keys of any type that need more than the keyspace.
+//! Commands on keys of any type that need the server in addition to the keyspace.
 
 mod migrate;
 

@@ -1,4 +1,4 @@
-//! WATCH.LIST: the watches of the connection.
+//! WATCH.LIST: lists the queries that the connection watches.
 
 use emberkv_core::spec::{Command, Example, Flags, Spec};
 

@@ -1,4 +1,4 @@
-//! Live queries: commands that watch commands that read.
+//! Live queries: commands that watch the result of a reading command.
 
 mod list;
 mod open;

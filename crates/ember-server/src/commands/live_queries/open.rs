@@ -14,7 +14,7 @@ use crate::clients::watchers::{Form, Pace};
 use crate::executor::session::{Execution, Outcome, ServerCommand, SessionResult};
 use crate::live_queries::opening::{self, Wish};
 
-/// The longest interval, in ms: a day.
+/// The maximum of option INTERVAL, the minimum time between two states of a query, in ms: one day.
 const INTERVAL_MS_MAX: i64 = 24 * 3600 * 1000;
 
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
@@ -32,12 +32,12 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Some(|_| Ok(Outcome::Continue(open))),
 )];
 
-/// The options before the watched command.
+/// The options of WATCH.OPEN, which precede the watched command.
 #[derive(Default)]
 struct Options<'o> {
     pace: Pace,
     since: Option<&'o [u8]>,
-    /// The index of the argument that names the watched command.
+    /// The index of the argument that is the name of the watched command.
     command_at: usize,
 }
 
@@ -83,8 +83,8 @@ fn open(execution: &mut Execution<'_>) -> SessionResult {
     opening::open(execution, &wish)
 }
 
-/// Returns the arguments that are keys of the command after the options. A command renamed by `rename-command` is not
-/// found; the rights to its keys are checked later, when it is known.
+/// Returns the positions of the watched command's keys. Does not find a command under a name set by `rename-command`;
+/// access to its keys is checked later, when the command is resolved.
 fn keys_of(args: Args<'_>) -> Vec<usize> {
     let Ok(Options { command_at, .. }) = Options::parse(args) else { return Vec::new() };
     let is_it =

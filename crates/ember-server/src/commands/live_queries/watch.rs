@@ -1,4 +1,4 @@
-//! GET.WATCH and the like for every command that reads keys, GET.UNWATCH, and UNWATCH with fingerprints.
+//! GET.WATCH and its equivalents for all commands that read keys, GET.UNWATCH, and UNWATCH with fingerprints.
 
 use ember_protocol::OwnedBatch;
 use emberkv_core::spec::{Command, Example, Flags, Spec};
@@ -8,7 +8,7 @@ use crate::clients::watchers::{Form, Pace};
 use crate::executor::session::{Execution, Outcome, ServerCommand, SessionResult};
 use crate::live_queries::opening::{self, Wish};
 
-/// Templates: each stands for a command per watchable command.
+/// Templates, each of which defines one command per watchable command.
 pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {

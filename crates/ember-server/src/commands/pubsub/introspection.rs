@@ -1,4 +1,4 @@
-//! PUBSUB: channels, patterns and their subscribers.
+//! PUBSUB: lists channels and patterns, and counts subscribers.
 
 use emberkv_core::spec::{Command, Example, Group, Spec};
 

@@ -1,4 +1,4 @@
-//! Publish and subscribe.
+//! Commands for publishing messages and subscribing to channels.
 
 mod introspection;
 mod publish;
@@ -19,5 +19,5 @@ const TEMPLATE: Spec = Spec {
     ..Spec::DEFAULT
 };
 
-/// Names of shard channels are arguments in key positions, so that a cluster's clients can route by them.
+/// The arguments that are names of shard channels have key positions, so that clients of a cluster can route by them.
 const SHARD_CHANNELS: &[KeySpec] = &[KeySpec::from(1, 1, KeyFlags::NOT_KEY)];

@@ -1,4 +1,4 @@
-//! PUBLISH and SPUBLISH.
+//! PUBLISH and SPUBLISH: send a message to the subscribers of a channel.
 
 use emberkv_core::spec::{Channels, Command, Example, Flags, KeyFlags, KeySpec, Spec};
 

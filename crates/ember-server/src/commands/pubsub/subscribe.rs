@@ -1,4 +1,4 @@
-//! SUBSCRIBE, UNSUBSCRIBE and their forms for patterns and shard channels.
+//! SUBSCRIBE and UNSUBSCRIBE, also for patterns and shard channels.
 
 use std::sync::atomic::Ordering;
 
@@ -143,7 +143,7 @@ fn subscribe(session: &mut Session<'_>, kind: Kind) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Handles SUBSCRIBE with channels of live queries among the arguments.
+/// Handles a SUBSCRIBE that includes channels of live queries.
 fn subscribe_watching(execution: &mut Execution<'_>) -> SessionResult {
     if execution.executor.section != Section::Shared {
         return Err("ERR live queries cannot be watched inside of a transaction".into());
@@ -155,7 +155,7 @@ fn subscribe_watching(execution: &mut Execution<'_>) -> SessionResult {
                 if number == 1 {
                     return Err(error);
                 }
-                // The channels before it have their replies already.
+                // The replies for the preceding channels are written already, so the error cannot be returned.
                 execution.executor.count_error(&error.text());
                 execution.reply.error_bytes(&error.text());
             }
@@ -171,7 +171,7 @@ fn subscribe_watching(execution: &mut Execution<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Watches the query in a channel's name.
+/// Watches the query that the name of a channel contains.
 fn watch(execution: &mut Execution<'_>, name: &[u8]) -> Result<(), CommandError> {
     let wrong = "ERR the name of the channel is not __watch@<database>__:<command line>";
     let (database, words) = channel::parse(name).ok_or(wrong)?;
@@ -197,7 +197,7 @@ fn unsubscribe(session: &mut Session<'_>, kind: Kind) -> SessionResult {
     unsubscribe_all(session, kind)
 }
 
-/// Handles UNSUBSCRIBE with channels of live queries among the arguments.
+/// Handles an UNSUBSCRIBE that includes channels of live queries.
 fn unsubscribe_watching(execution: &mut Execution<'_>) -> SessionResult {
     if execution.executor.section != Section::Shared {
         return Err("ERR live queries cannot be unwatched inside of a transaction".into());
@@ -236,7 +236,7 @@ fn unsubscribe_all(session: &mut Session<'_>, kind: Kind) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Publishes the client's subscription counts in its view.
+/// Stores the client's numbers of subscriptions in its view, which other workers can read.
 fn publish_counts(client: &Client) {
     let view = &client.view;
     let count = |kind: Kind| {

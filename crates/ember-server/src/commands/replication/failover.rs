@@ -1,4 +1,4 @@
-//! FAILOVER: a replica takes the place of this server.
+//! FAILOVER: makes a replica the primary, and this server its replica.
 
 use ember_protocol::Args;
 use emberkv_core::commands::arguments::{integer, is_word};
@@ -49,7 +49,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     }),
 )];
 
-/// Returns the request; `None` if it is to abort the failover in progress.
+/// Returns the requested failover; `None` if the call aborts the failover in progress.
 fn wish(args: Args<'_>) -> Result<Option<Wish>, CommandError> {
     if args.len() == 2 && is_word(args, 1, "ABORT") {
         return Ok(None);
@@ -65,7 +65,7 @@ fn wish(args: Args<'_>) -> Result<Option<Wish>, CommandError> {
             wish.timeout_ms = Some(timeout_ms);
             at += 2;
         } else if is_word(args, at, "TO") && at + 2 < args.len() && wish.target.is_none() {
-            // For an invalid port there is no replica.
+            // An invalid port becomes 0, which matches no replica.
             let port = u16::try_from(integer(args, at + 2)?).unwrap_or(0);
             wish.target = Some((String::from_utf8_lossy(args.at(at + 1)).into_owned(), port));
             at += 3;

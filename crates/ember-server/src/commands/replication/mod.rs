@@ -1,4 +1,4 @@
-//! Commands about replication.
+//! Commands of replication, for clients and for replicas.
 
 mod failover;
 mod psync;

@@ -12,7 +12,7 @@ use crate::replication::failover;
 use crate::replication::primary::Primary;
 use crate::replication::primary::attaching::{self, Held};
 
-/// Hexadecimal digits of a history's name.
+/// The length of a replication ID in hexadecimal digits.
 const ID_BYTES: usize = 40;
 
 const TEMPLATE: Spec = Spec {
@@ -71,7 +71,7 @@ fn psync(execution: &mut Execution<'_>) -> SessionResult {
     let args = execution.args;
     let offset = parse_i64(args.at(2)).ok_or("ERR value is not an integer or out of range")?;
     let id = std::str::from_utf8(args.at(1)).ok().filter(|id| id.len() == ID_BYTES);
-    // The offset is that of the first byte that the replica needs.
+    // The requested offset is that of the first byte that the replica needs, counted from 1.
     let position = offset.checked_sub(1).and_then(|position| u64::try_from(position).ok());
     let held = id.zip(position).map(|(id, position)| Held { id, position });
     if args.get(3).is_some_and(|word| word.eq_ignore_ascii_case(b"failover")) {
@@ -92,7 +92,7 @@ fn replconf(session: &mut Session<'_>) -> SessionResult {
             acknowledge(session, arg)?;
             return Ok(Outcome::Done);
         } else if is_word(args, arg, "GETACK") {
-            // Only a primary sends this to its replicas.
+            // GETACK is meant for replicas; a primary ignores it.
             return Ok(Outcome::Done);
         }
         let replica = session.client.replica.get_or_insert_default();
@@ -125,23 +125,23 @@ fn replconf(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Returns the program that announces this capability.
+/// Returns the program of a replica that announces this capability.
 fn program_with(capability: &[u8]) -> Program {
     match capability {
         EMBER_CAPABILITY => Program::Ember,
-        // Full syncs over a separate connection were introduced by Redis 8.
+        // Redis 8 introduced full syncs over a separate connection.
         b"rdb-channel-repl" => Program::Redis8,
         _ => Program::Unknown,
     }
 }
 
-/// Returns the program that announces its version: Valkey does, from 8.0 on.
+/// Returns the program of a replica that announces its version, as Valkey does from 8.0 on.
 fn program_of_version(version: &[u8]) -> Program {
     let major = version.split(|&byte| byte == b'.').next().and_then(parse_i64);
     if major.is_some_and(|major| major >= 9) { Program::Valkey9 } else { Program::Unknown }
 }
 
-/// Returns the contents that REPLCONF rdb-filter-only selects for a full sync: the named parts, of which there is one.
+/// Returns the contents of a full sync that REPLCONF rdb-filter-only selects. The only supported part is `functions`.
 fn contents(parts: &[u8]) -> Result<Contents, CommandError> {
     let mut contents = Contents::Nothing;
     for part in parts.split(u8::is_ascii_whitespace).filter(|part| !part.is_empty()) {
@@ -153,7 +153,7 @@ fn contents(parts: &[u8]) -> Result<Contents, CommandError> {
     Ok(contents)
 }
 
-/// Handles REPLCONF ACK offset [FACK offset], which has no reply.
+/// Handles `REPLCONF ACK offset [FACK offset]`, which has no reply.
 fn acknowledge(session: &mut Session<'_>, arg: usize) -> Result<(), CommandError> {
     let args: Args<'_> = session.args;
     let number = |at: usize| parse_i64(args.at(at)).and_then(|number| u64::try_from(number).ok());

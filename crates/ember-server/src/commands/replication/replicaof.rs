@@ -1,4 +1,4 @@
-//! REPLICAOF and SLAVEOF: make this server a replica of another, or a primary.
+//! REPLICAOF and SLAVEOF: make this server a replica of another server, or a primary.
 
 use ember_config::PrimaryAddress;
 use ember_protocol::Args;
@@ -11,7 +11,7 @@ use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::replication::failover::stage::{Failover, FailoverStage};
 use crate::replication::link::role::{self, Changed};
 
-/// The longest name the DNS can hold.
+/// The maximum length of a host name in the DNS, in bytes.
 const HOST_BYTES_MAX: usize = 253;
 
 const REPLICAOF: Spec = Spec {
@@ -60,7 +60,7 @@ fn replicaof(session: &mut Session<'_>) -> SessionResult {
     }))
 }
 
-/// Returns the primary that a call names.
+/// Returns the primary that the arguments specify.
 fn primary_of(args: Args<'_>) -> Result<PrimaryAddress, CommandError> {
     if is_word(args, 1, "NO") && is_word(args, 2, "ONE") {
         return Ok(PrimaryAddress::NONE);
@@ -71,7 +71,7 @@ fn primary_of(args: Args<'_>) -> Result<PrimaryAddress, CommandError> {
     Ok(PrimaryAddress::new(host.ok_or("ERR Invalid master host")?.to_owned(), port))
 }
 
-/// Returns whether a text may be a host name or address, and a word of a configuration file.
+/// Returns whether a text may be a host name or address, and can be a word in a configuration file.
 fn is_host(text: &str) -> bool {
     let is_fit = |letter: char| !letter.is_whitespace() && !letter.is_control() && !"\"'\\#".contains(letter);
     !text.is_empty() && text.len() <= HOST_BYTES_MAX && text.chars().all(is_fit)

@@ -1,4 +1,4 @@
-//! ROLE.
+//! ROLE: the replication role of the server, with its replicas or its primary.
 
 use ember_protocol::Reply;
 use emberkv_core::spec::{Category, Command, Example, Flags, Group, Spec};

@@ -1,7 +1,7 @@
-//! WAIT and WAITAOF: wait until enough replicas, or disks, have the writes of the connection.
+//! WAIT and WAITAOF: wait until enough replicas or disks have stored the writes of the connection.
 //!
-//! Replicas have the writes that they have acknowledged; a waiting call requests acknowledgements from them. The disk
-//! of this server is that of its append-only file.
+//! Replicas have stored the writes that they have acknowledged; a waiting call requests acknowledgements from them. The
+//! disk of this server has stored the writes that are durable in the append-only file.
 
 use ember_protocol::Reply;
 use emberkv_core::call::Wait;
@@ -16,7 +16,7 @@ use crate::replication::primary::Primary;
 use crate::replication::primary::waiting::{NO_AOF, Wanted};
 use crate::server::conditions::Condition;
 
-/// Redis documents them among the commands on keys.
+/// The group is generic, because Redis documents these commands among those on keys.
 const TEMPLATE: Spec = Spec {
     group: Group::Generic,
     complexity: "O(1)",
@@ -77,8 +77,8 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     ),
 ];
 
-/// Waits until this number of replicas have the writes of the client, in memory or on disk (`on_disk`; with
-/// `Some(true)` on this server's disk, too).
+/// Waits until this number of replicas have stored the client's writes: in memory or, with `on_disk`, on disk. With
+/// `Some(true)`, the writes must also be on this server's disk.
 fn wait(
     execution: &mut Execution<'_>,
     replicas: u64,

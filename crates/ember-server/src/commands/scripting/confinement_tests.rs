@@ -1,4 +1,4 @@
-//! Tests which programs are confined. Each source that is not confined is a possible escape.
+//! Tests of the confinement check. The programs that are not confined try to access other keys or to run long.
 
 use std::sync::LazyLock;
 
@@ -68,7 +68,7 @@ fn short_programs_that_use_only_their_keys_are_confined() {
 #[test]
 fn programs_that_could_touch_other_keys_are_not_confined() {
     for text in [
-        // Undeclared keys.
+        // Access to undeclared keys.
         "return redis.call('GET', 'key')",
         "return redis.call('GET', ARGV[1])",
         "return redis.call('GET', KEYS[1] .. ':x')",
@@ -119,7 +119,7 @@ fn programs_that_could_touch_other_keys_are_not_confined() {
         "return redis.call('\\71ET', KEYS[1])",
         "return redis.call(unpack(ARGV))",
         "return redis.call()",
-        // Other names for the tables, or other values under their names.
+        // Aliases of the tables, and other values under the names of the tables.
         "local call = redis.call return call('GET', 'x')",
         "local r = redis return r.call('GET', 'x')",
         "return redis['call']('GET', 'x')",
@@ -153,7 +153,7 @@ fn programs_that_could_touch_other_keys_are_not_confined() {
         "local next = redis return next.call('GET', 'x')",
         "local unpack = next return redis.call('DEL', unpack(KEYS))",
         "local ipairs = next for _, key in ipairs(KEYS) do redis.call('DEL', key) end",
-        // Code that comments and strings seem to hide.
+        // Code that seems to be part of a comment or string.
         "--[[ ]] redis.call('SET', 'x', 1) --]]",
         "--[=[ ]] ]=] redis.call('SET', 'x', 1)",
         "-- [[\nredis.call('SET', 'x', 1) -- ]]",
@@ -256,7 +256,7 @@ fn no_broken_text_is_confined() {
     ] {
         assert!(!is_confined(text), "{text}");
     }
-    // Any part of a confined text is parsed to its end, without a panic.
+    // No prefix of a confined text causes a panic.
     let text = "local k, t = KEYS[1], {1, a = 'x'} for i = 1, #ARGV do redis.call('HSET', k, ARGV[i], t.a) end return #k";
     for from in 0..text.len() {
         for to in from..text.len() {
@@ -277,7 +277,7 @@ fn functions_are_confined_like_scripts() {
           callback=function(keys) if keys[1] then return redis.call('GET', keys[1]) end end}\n\
         redis.register_function({function_name='loop', callback=function(k, a) while true do end end})";
     assert_eq!(functions(library), ["add", "none", "read"]);
-    // The variable names of scripts mean nothing in functions, nor does the order of the parameters.
+    // In functions, the first two parameters are the tables, whatever their names; `KEYS` and `ARGV` do not exist.
     for text in [
         "redis.register_function('f', function(keys, args) return redis.call('GET', KEYS[1]) end)",
         "redis.register_function('f', function(keys, args) return redis.call('GET', args[1]) end)",
@@ -324,7 +324,7 @@ fn only_server_commands_without_keys_are_contained() {
 #[test]
 fn programs_with_effects_do_not_nest_tables_without_bounds() {
     let nest = "local t = {} for i = 1, 24 do t = {t, t} end";
-    // Without effects they can be ended and run again with exclusive access when they take long.
+    // A program without effects that takes long can be aborted and run again with exclusive access.
     assert!(is_confined(&format!("{nest} return cjson.encode(t)")));
     assert!(is_confined(&format!("{nest} return redis.call('GET', KEYS[1])")));
     for text in [

@@ -1,4 +1,4 @@
-//! EVAL, EVALSHA, EVAL_RO, EVALSHA_RO.
+//! EVAL, EVALSHA, EVAL_RO and EVALSHA_RO: run a script.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ const READS: KeyFlags = KeyFlags::RO.union(KeyFlags::ACCESS);
 const READ_ONLY: Flags = RUNNING.flags.union(Flags::READONLY);
 const COMPLEXITY: &str = "Depends on the script.";
 
-/// The error for a digest of no script.
+/// The error reply to a digest without a cached script.
 pub(super) const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
 
 pub(super) const COMMANDS: &[ServerCommand] = &[
@@ -124,7 +124,7 @@ fn eval_sha(execution: &mut Execution<'_>, is_read_only: bool) -> SessionResult 
     run(execution, &script, &words, is_read_only)
 }
 
-/// Compiles a script in this worker's interpreter, to find its errors.
+/// Compiles a script in this worker's interpreter, to report its errors.
 pub(super) fn compile(execution: &Execution<'_>, script: &Script) -> Result<(), CommandError> {
     let executor = &execution.executor;
     executor.server.scripting.with_interpreter(executor.config.script_memory_limit, |interpreter| {

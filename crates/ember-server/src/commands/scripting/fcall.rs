@@ -1,4 +1,4 @@
-//! FCALL and FCALL_RO.
+//! FCALL and FCALL_RO: call a function of a library.
 
 use std::sync::Arc;
 

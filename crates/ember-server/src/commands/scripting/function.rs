@@ -1,4 +1,4 @@
-//! FUNCTION.
+//! FUNCTION: manages libraries of functions.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -218,7 +218,7 @@ const HELP: &[&str] = &[
     "    * REPLACE: those with the name of one in the payload are replaced.",
 ];
 
-/// Returns the text of a library in the form that the server of `rdb-target` loads.
+/// Returns the text of a library in the form that the server given by `rdb-target` can load.
 fn written<'t>(session: &Session<'_>, code: &'t [u8]) -> Cow<'t, [u8]> {
     match session.server.config.snapshot().rdb_target() {
         Target::Valkey9 => Cow::Borrowed(code),
@@ -226,7 +226,7 @@ fn written<'t>(session: &Session<'_>, code: &'t [u8]) -> Cow<'t, [u8]> {
     }
 }
 
-/// Returns the function of a library, compiled by this worker's interpreter.
+/// Returns the function of a library, compiled by this worker's interpreter if necessary.
 pub(super) fn compiled(
     execution: &Execution<'_>,
     library: Arc<Library>,
@@ -249,8 +249,8 @@ pub(super) fn compiled(
     function.ok_or_else(|| "ERR Function not found".into())
 }
 
-/// Changes the libraries for a client, and records the change in the journal. It has exclusive access, so that the
-/// libraries and the journal have the same order.
+/// Applies a client's change to the libraries, and records it in the journal. The change has exclusive access, so that
+/// the libraries and the journal see changes in the same order.
 fn change(execution: &mut Execution<'_>, change: functions::Change) -> SessionResult {
     let Execution { executor, client, args, reply, .. } = execution;
     let answer = executor.with_exclusive_access_for(client.view.id, |executor, _| {
@@ -331,7 +331,8 @@ fn stats(session: &mut Session<'_>) -> SessionResult {
     if busy.as_ref().is_some_and(|busy| !busy.is_function) {
         return Err(scripting.running.busy_or_ended_error(threshold_ms));
     }
-    // A script that was not checked yet has not published its call; it will within moments.
+    // A script publishes its call when it is first asked whether to continue, so the call may still be missing for a
+    // moment.
     let running = busy.and_then(|busy| Some((busy.call?, busy.duration)));
     reply.map(2);
     reply.bulk(b"running_script");

@@ -1,4 +1,4 @@
-//! Scripts and functions: EVAL and the like, SCRIPT, FUNCTION, FCALL.
+//! Scripts and functions: EVAL and its variants, SCRIPT, FUNCTION, FCALL.
 
 #[cfg(test)]
 mod confinement_tests;
@@ -31,19 +31,20 @@ const RUNNING: Spec = Spec {
     ..Spec::DEFAULT
 };
 
-/// The flags of those that may write.
+/// The flags of script commands that may write.
 const WRITING: Flags = RUNNING.flags.union(Flags::MAY_REPLICATE);
 
 /// The common part of the subcommands of SCRIPT and FUNCTION.
 const TEMPLATE: Spec = Spec { group: Group::Scripting, flags: Flags::NOSCRIPT, ..Spec::DEFAULT };
 
-/// Redis's note on the keys of a script that may write.
+/// Redis's note in the key specification of scripts that may write.
 const WRITES_NOTE: &str = "We cannot tell how the keys will be used so we assume the worst, RW and UPDATE";
 
-/// Redis's note on the keys of a script that does not write.
+/// Redis's note in the key specification of scripts that do not write.
 const READS_NOTE: &str = "We cannot tell how the keys will be used so we assume the worst, RO and ACCESS";
 
-/// Keys of a script that are prefetched; as many as the processor fetches at once.
+/// The maximum number of keys of a script that are prefetched: the number of fetches that a processor performs in
+/// parallel.
 const FETCHED_MAX: usize = 10;
 
 /// The keys and the arguments of a call that runs a script.
@@ -57,8 +58,8 @@ impl<'a> KeysAndArguments<'a> {
         &self.words[..self.keys]
     }
 
-    /// Prefetches the memory that lookups of the keys read first. The work before those lookups takes as long as the
-    /// prefetch.
+    /// Prefetches the memory that lookups of the keys read first. The work before these lookups takes as long as the
+    /// fetches.
     fn fetch_ahead(&self, server: &Server) {
         for key in self.keys().iter().take(FETCHED_MAX) {
             server.keyspace.prefetch_group(server.keyspace.hash(key));
@@ -71,11 +72,11 @@ impl<'a> KeysAndArguments<'a> {
     }
 }
 
-/// Returns the keys and the arguments of a call that runs a script: both follow the number of keys, which is argument
-/// 2.
+/// Returns the keys and the arguments of a call that runs a script. Both follow argument 2, the number of keys.
 ///
 /// # Errors
-/// That number is invalid or negative, or there are fewer arguments; `not_a_number` in the first case.
+/// Returns `not_a_number` if that number is invalid, and another error if it is negative or exceeds the number of
+/// arguments.
 fn keys_and_arguments(
     args: Args<'_>,
     not_a_number: CommandError,
@@ -88,10 +89,10 @@ fn keys_and_arguments(
     Ok(KeysAndArguments { words: args.iter().skip(3).collect(), keys })
 }
 
-/// Ends a script that has been running for long and has not written.
+/// Ends a script or function that has been running for long and has not written.
 ///
 /// # Errors
-/// There is none that can be ended.
+/// Returns an error if none can be ended.
 fn kill(server: &Server, functions: bool) -> Result<(), CommandError> {
     server.scripting.running.kill(functions, server.config.snapshot().busy_reply_threshold)
 }

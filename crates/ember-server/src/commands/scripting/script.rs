@@ -1,4 +1,4 @@
-//! SCRIPT.
+//! SCRIPT: manages cached and running scripts.
 
 use std::sync::Arc;
 

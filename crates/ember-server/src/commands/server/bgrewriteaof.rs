@@ -1,4 +1,4 @@
-//! BGREWRITEAOF.
+//! BGREWRITEAOF: starts a rewrite of the append-only file.
 
 use std::sync::atomic::Ordering;
 
@@ -36,7 +36,7 @@ fn rewrite(execution: &mut Execution<'_>) -> SessionResult {
     if aof.is_rewriting() {
         return Err("ERR Background append only file rewriting already in progress".into());
     }
-    // In a transaction, the file is to contain the state at its end.
+    // In a transaction, the rewrite is scheduled, so that the file contains the state after the transaction.
     if executor.section != Section::Shared {
         aof.is_rewrite_scheduled.store(true, Ordering::Relaxed);
         reply.simple("Background append only file rewriting scheduled");

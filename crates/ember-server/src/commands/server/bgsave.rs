@@ -1,4 +1,4 @@
-//! BGSAVE.
+//! BGSAVE: starts a save of the data set in the background.
 
 use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
@@ -36,7 +36,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
 fn bgsave(execution: &mut Execution<'_>) -> SessionResult {
     let Execution { executor, args, reply, .. } = execution;
     let state = SnapshotState::of(executor.server);
-    // In a transaction, the snapshot is to contain the state at its end.
+    // In a transaction, the save is scheduled, so that the snapshot contains the state after the transaction.
     let taken = state.claims.purpose();
     if taken != Some(Purpose::Save) && executor.section != Section::Shared {
         state.background.schedule();

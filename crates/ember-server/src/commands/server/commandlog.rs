@@ -1,5 +1,4 @@
-//! COMMANDLOG: calls that were slow or had large requests or replies, as in Valkey 8.1, and those that made a key
-//! large.
+//! COMMANDLOG: lists calls that were slow, had large requests or replies (as in Valkey 8.1), or made a key large.
 
 use ember_protocol::number::parse_i64;
 use emberkv_core::error::CommandError;
@@ -9,7 +8,7 @@ use crate::commands::help::{help_subcommand, reply_help};
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::observability::command_log::LogKind;
 
-/// Valkey's version 8.1 instead of a Redis version, because Redis does not have the command.
+/// The Valkey version that introduced the command, because Redis does not have it.
 const SINCE: &str = "8.1.0";
 
 const TEMPLATE: Spec = Spec {
@@ -121,7 +120,7 @@ fn parse_kind(name: &[u8]) -> Result<LogKind, CommandError> {
     })
 }
 
-/// Parses the number of calls that a client requests.
+/// Parses the number of calls to return.
 pub(super) fn parse_count(text: &[u8]) -> Result<usize, CommandError> {
     match parse_i64(text) {
         Some(-1) => Ok(usize::MAX),
@@ -130,7 +129,7 @@ pub(super) fn parse_count(text: &[u8]) -> Result<usize, CommandError> {
     }
 }
 
-/// Replies the newest `count` calls in a log.
+/// Replies with the newest `count` calls in a log.
 pub(super) fn reply_calls(session: &mut Session<'_>, kind: LogKind, count: usize) -> SessionResult {
     let calls = session.server.command_log.newest(kind, count);
     let reply = &mut *session.reply;

@@ -1,4 +1,4 @@
-//! CONFIG: reads and changes the configuration at run time.
+//! CONFIG: reads and changes the configuration at run time, and resets statistics.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -120,9 +120,8 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
     ],
 )];
 
-/// Returns whether an argument of CONFIG SET is the value of a secret parameter. If names and values do not pair up, a
-/// value with spaces may have been given without quotes: then all words after the name of a secret parameter may be
-/// parts of it.
+/// Returns whether an argument of CONFIG SET is the value of a secret parameter. If the number of words is odd, a value
+/// with spaces may lack quotes. All words after the name of a secret parameter are then treated as secret.
 fn is_secret_value(args: Args<'_>, arg: usize) -> bool {
     let is_name = |at: usize| is_secret_parameter(args.at(at));
     if args.len().is_multiple_of(2) {
@@ -154,7 +153,7 @@ fn get(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Parameters that Redis does not change while it loads.
+/// Parameters that cannot be changed during loading, as in Redis.
 const REFUSED_WHILE_LOADING: [&[u8]; 3] = [b"appendonly", b"dir", b"repl-diskless-load"];
 
 fn set(execution: &mut Execution<'_>) -> SessionResult {
@@ -201,7 +200,7 @@ fn set(execution: &mut Execution<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Turns the AOF on or off. Its files are created before any client waits for them.
+/// Enables or disables the AOF. Creates its files first, before any client waits for them.
 fn switch_aof(execution: &mut Execution<'_>, config: &Config) -> Result<(), CommandError> {
     let failed = |error: &str| {
         let error = without_directories(error);
@@ -221,7 +220,8 @@ fn switch_aof(execution: &mut Execution<'_>, config: &Config) -> Result<(), Comm
     Ok(())
 }
 
-/// Applies parameters that are also stored elsewhere, if all can be applied; otherwise restores the previous ones.
+/// Applies parameters whose values are also stored outside the configuration. If one of them cannot be applied,
+/// restores the previous values.
 fn put_into_effect_or_back(
     server: &Server,
     pairs: &[(&[u8], &[u8])],
@@ -231,7 +231,7 @@ fn put_into_effect_or_back(
     let directory = std::env::current_dir();
     put_into_effect(server, pairs, before, after).inspect_err(|_| {
         let changes = |is_its: fn(&[u8]) -> bool| pairs.iter().any(|(name, _)| is_its(name));
-        // Each of these was in effect before; only files may have changed since.
+        // All these values were in effect before, so restoring them can fail only if files have changed since.
         let back = [
             if changes(|name| tls_parameter(name).is_some()) { server.tls.reload(before) } else { Ok(()) },
             if changes(is_key_file_parameter) { server.encryption.reload(before) } else { Ok(()) },
@@ -242,7 +242,7 @@ fn put_into_effect_or_back(
     })
 }
 
-/// Applies parameters that are also stored elsewhere.
+/// Applies parameters whose values are also stored outside the configuration.
 fn put_into_effect(
     server: &Server,
     pairs: &[(&[u8], &[u8])],
@@ -278,7 +278,8 @@ fn put_into_effect(
             ("unixsocketgroup", format!("Unable to change the group of the Unix socket: {error}"))
         })?;
     }
-    // After everything else that may fail: a client waiting to be accepted on a removed address is refused.
+    // Listeners are changed last, after everything else that may fail: removing an address refuses the clients that
+    // wait to be accepted there.
     if (&before.bind, before.port, before.tls_port) != (&after.bind, after.port, after.tls_port) {
         let listeners = server.services.get::<Listening>().change(after).map_err(|error| {
             tracing::warn!("CONFIG SET: {error}");
@@ -292,14 +293,13 @@ fn put_into_effect(
     Ok(())
 }
 
-/// Logs why a parameter cannot be applied, and returns the error for the client without the parts that are for the log
-/// only.
+/// Logs why a parameter cannot be applied. Returns the error for the client, without details that are only for the log.
 fn for_client(parameter: &'static str, error: &str) -> (&'static str, String) {
     tracing::warn!("CONFIG SET {parameter}: {error}");
     (parameter, without_directories(error))
 }
 
-/// Changes the working directory of the server, if no files are written in the present one.
+/// Changes the working directory of the server. Fails if files are being written in the current directory.
 fn change_directory(server: &Server, config: &Config) -> Result<(), String> {
     if config.appendonly || server.journal.is_read_by(Reader::Aof) {
         return Err("the directory contains the files of the AOF: set appendonly to no first".to_owned());
@@ -310,7 +310,7 @@ fn change_directory(server: &Server, config: &Config) -> Result<(), String> {
     server.data_lock.change_directory(Path::new(&config.dir), config)
 }
 
-/// Returns Redis's error when the server cannot listen on the new addresses.
+/// Returns Redis's error for new addresses on which the server cannot listen.
 fn listening_failed(before: &Config, after: &Config) -> (&'static str, String) {
     let port = "Unable to listen on this port. Check server logs.";
     let (name, error) = if before.bind != after.bind {
@@ -323,15 +323,15 @@ fn listening_failed(before: &Config, after: &Config) -> (&'static str, String) {
     (name, error.to_owned())
 }
 
-/// Returns the parameter to name when the system does not accept the value.
+/// Returns the parameter that the error names if the system does not accept the OOM score.
 fn oom_parameter(pairs: &[(&[u8], &[u8])]) -> &'static str {
     let is_choice = |(name, _): &(&[u8], &[u8])| name.eq_ignore_ascii_case(b"oom-score-adj");
     if pairs.iter().any(is_choice) { "oom-score-adj" } else { "oom-score-adj-values" }
 }
 
-/// Checks that the system permits this number of open connections.
+/// Checks that the system permits as many open files as `maxclients` connections and `streams` streams need.
 fn check_maxclients(value: &[u8], streams: u64) -> Result<(), CommandError> {
-    // A value that is not a number, or out of range, is refused later with its own error.
+    // A value that is not a number, or is out of range, is accepted here: a later check returns its error.
     let Some(wanted) = parse_i64(value).and_then(|wanted| u32::try_from(wanted).ok()) else { return Ok(()) };
     let possible = open_files::clients_possible(wanted, streams);
     if possible >= wanted {
@@ -367,7 +367,7 @@ pub(super) fn rewrite_in_full(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Returns the users that belong in the configuration file: none if there is an ACL file.
+/// Returns the users to write to the configuration file; none if there is an ACL file.
 fn users_of_file(server: &Server) -> Result<Vec<StoredUser>, CommandError> {
     let config = server.config.snapshot();
     if !config.aclfile.is_empty() {

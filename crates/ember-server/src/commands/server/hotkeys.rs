@@ -1,4 +1,4 @@
-//! HOTKEYS: the most accessed keys of the last seconds, with their rates and shares.
+//! HOTKEYS: lists the most accessed keys of the last seconds, with their rates and shares of all accesses.
 
 use ember_protocol::number::parse_i64;
 use emberkv_core::error::CommandError;
@@ -8,7 +8,7 @@ use crate::commands::help::{help_subcommand, reply_help};
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::observability::hot_keys::Access;
 
-/// The version of Redis that has a command of this name, with different behaviour.
+/// The Redis version with a command of the same name, which behaves differently.
 const SINCE: &str = "8.6.0";
 
 const TEMPLATE: Spec = Spec {
@@ -85,7 +85,7 @@ const HELP: &[&str] = &[
     "    Clear the recorded accesses.",
 ];
 
-/// Keys in the reply when no count is given.
+/// The number of keys in a reply if the call gives none.
 const COUNT_DEFAULT: usize = 10;
 
 fn get(session: &mut Session<'_>) -> SessionResult {

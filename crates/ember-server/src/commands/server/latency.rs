@@ -1,4 +1,4 @@
-//! LATENCY: the events of the latency monitor, and the histograms of commands.
+//! LATENCY: shows the events of the latency monitor and the latency histograms of commands.
 
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
@@ -176,17 +176,17 @@ fn graph(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Rows of bars in a graph.
+/// The height of a graph's bars in rows.
 const GRAPH_ROWS: u64 = 4;
 
-/// Columns of a graph: the newest samples.
+/// The width of a graph in columns, one for each of the newest samples.
 const GRAPH_COLUMNS: usize = 80;
 
-/// The characters of a bar's topmost row, by how far the bar reaches into it.
+/// The characters for the topmost row of a bar, ordered by the height of the bar within that row.
 const GRAPH_TIPS: [char; 4] = ['_', '.', 'o', '#'];
 
-/// Draws one column per sample, the oldest first, with bars scaled between the lowest and the highest, and its age
-/// below.
+/// Draws a graph with one column per sample, the oldest first. The bars are scaled between the lowest and the highest
+/// sample; the age of each sample is below its bar.
 fn draw(event: &str, history: &History, now_seconds: i64) -> String {
     let skipped = history.samples.len().saturating_sub(GRAPH_COLUMNS);
     let samples: Vec<Sample> = history.samples.iter().skip(skipped).copied().collect();
@@ -277,7 +277,7 @@ fn histogram(session: &mut Session<'_>) -> SessionResult {
         commands.extend(registry.all());
     }
     for name in names.iter() {
-        // A container represents all its subcommands.
+        // A container stands for all of its subcommands.
         let Some(command) = registry.find_full(name) else { continue };
         commands.push(command);
         commands.extend(command.subcommands.iter().map(|&index| registry.get(index)));
@@ -305,7 +305,7 @@ fn histogram(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Returns the bound in µs of each bucket with calls, and the number of calls up to it.
+/// Returns, for each bucket that contains calls, its upper bound in µs and the number of calls up to that bound.
 fn cumulative(counts: &[u64; LATENCY_BUCKETS]) -> Vec<(u64, u64)> {
     let mut sum = 0;
     let mut points = Vec::new();

@@ -1,4 +1,4 @@
-//! MEMORY: the memory of keys and of the process.
+//! MEMORY: reports the memory of keys and of the process, and releases unused memory.
 
 use ember_protocol::Reply;
 use emberkv_core::commands::arguments::{integer, is_word};
@@ -184,7 +184,7 @@ fn stats(session: &mut Session<'_>) -> SessionResult {
         reply.bulk(format!("db.{database}").as_bytes());
         reply.map(3);
         reply_field(reply, "overhead.hashtable.main", &Count(table_bytes as u64));
-        // Expiries are stored in the entries, and there is no table of slots.
+        // The expiry times are stored in the entries, and there is no table of cluster slots.
         reply_field(reply, "overhead.hashtable.expires", &Count(0));
         reply_field(reply, "overhead.hashtable.slot-to-keys", &Count(0));
         fields += 1;
@@ -215,7 +215,7 @@ fn stats(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Returns the bytes of the tables that find the entries of a database.
+/// Returns the size in bytes of the hash tables of a database.
 fn table_bytes(keyspace: &Keyspace, database: usize) -> usize {
     (0..SHARDS).map(|shard| keyspace.lock(shard).database(database).table().slots_bytes()).sum()
 }
@@ -228,7 +228,7 @@ fn reply_field(reply: &mut Reply, name: &str, field: &Field) {
     }
 }
 
-/// The memory below which ratios mean nothing.
+/// The memory use in bytes below which MEMORY DOCTOR makes no diagnosis, because ratios are meaningless.
 const DIAGNOSED_MIN_BYTES: u64 = 5 * 1024 * 1024;
 
 fn doctor(session: &mut Session<'_>) -> SessionResult {
@@ -273,7 +273,7 @@ fn malloc_stats(session: &mut Session<'_>) -> SessionResult {
 
 fn purge(session: &mut Session<'_>) -> SessionResult {
     heap::purge().map_err(|error| format!("ERR Error purging dirty pages: {error}"))?;
-    // The next reader wants to see the effect.
+    // Renews the cached figures, so that the next reader sees the effect.
     SystemFigures::renewed(session.server);
     session.reply.ok();
     Ok(Outcome::Done)

@@ -1,4 +1,4 @@
-//! Commands about the server: its commands, its configuration, its state.
+//! Commands about the server: its command registry, its configuration, its state.
 
 mod acl;
 mod bgrewriteaof;

@@ -1,4 +1,4 @@
-//! MODULE: modules do not exist and cannot be loaded.
+//! MODULE: lists no modules and loads none, because ember does not support them.
 
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 

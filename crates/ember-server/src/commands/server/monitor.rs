@@ -1,4 +1,4 @@
-//! MONITOR: shows the commands of all other connections as they run.
+//! MONITOR: streams the commands of all other connections to the client.
 
 use std::sync::atomic::Ordering;
 

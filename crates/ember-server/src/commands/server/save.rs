@@ -1,4 +1,4 @@
-//! SAVE and LASTSAVE.
+//! SAVE and LASTSAVE: save the data set, and return the time of the last save.
 
 use ember_persistence::full_path::without_directories;
 use emberkv_core::error::CommandError;
@@ -53,7 +53,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
 /// Saves the data set, with exclusive access.
 ///
 /// # Errors
-/// The error of the disk.
+/// Returns the error of the disk.
 fn save(execution: &mut Execution<'_>) -> Result<(), CommandError> {
     if SnapshotState::of(execution.executor.server).claims.purpose() == Some(Purpose::Save) {
         return Err("ERR Background save already in progress".into());

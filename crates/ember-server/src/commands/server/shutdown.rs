@@ -1,4 +1,4 @@
-//! SHUTDOWN.
+//! SHUTDOWN: saves the data set if required, and stops the server.
 
 use ember_config::ShutdownOptions;
 use ember_protocol::{Args, Reply};
@@ -56,7 +56,8 @@ fn shutdown(session: &mut Session<'_>) -> SessionResult {
     }
     tracing::info!("client {} asked for the shutdown", session.client.view.id);
     if server.is_loading() || busy_error.is_some() {
-        // There is nothing to save, or a script keeps all workers from saving.
+        // The server stops at once: during loading there is nothing to save, and during a busy script the workers
+        // cannot save.
         server.request_stop();
         return Ok(Outcome::Close);
     }
@@ -68,13 +69,13 @@ fn begin(execution: &mut Execution<'_>) -> SessionResult {
     let Some(options) = options(*args)? else { return Err(CommandError::Syntax) };
     let waiting = Wait { timeout_ms: None, empty_reply: Reply::null, instead: None };
     let mut blocked = executor.enlist(command, waiting, *args, client, &mut Guards::None, reply);
-    // It continues, whatever happens to the client.
+    // The shutdown continues even if the client disconnects.
     blocked.is_under_way = true;
     shutdown::begin(executor, options, Some(&blocked.waiter));
     Ok(Outcome::Wait(blocked))
 }
 
-/// Returns the options; `None` if the call is to abort a shutdown in progress.
+/// Returns the options; `None` if the call aborts a shutdown in progress.
 fn options(args: Args<'_>) -> Result<Option<ShutdownOptions>, CommandError> {
     let (mut options, mut aborts) = (ShutdownOptions::default(), false);
     for arg in 1..args.len() {

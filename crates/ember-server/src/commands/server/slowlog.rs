@@ -1,4 +1,4 @@
-//! SLOWLOG.
+//! SLOWLOG: lists the newest slow calls.
 
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
@@ -98,7 +98,7 @@ const HELP: &[&str] = &[
     "    Empty the slow log.",
 ];
 
-/// Calls in the reply when no count is given.
+/// The number of calls in a reply if the call gives none.
 const COUNT_DEFAULT: usize = 10;
 
 fn get(session: &mut Session<'_>) -> SessionResult {

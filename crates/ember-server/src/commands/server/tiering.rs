@@ -1,4 +1,4 @@
-//! TIERING: which values are hot or cold, and how clients change that.
+//! TIERING: shows and changes whether the values of keys are resident or cold.
 
 use std::sync::atomic::Ordering;
 
@@ -12,7 +12,7 @@ use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::tiers::report::Figures;
 use crate::tiers::{Tiers, demotion};
 
-/// The version of ember that introduced it.
+/// The ember version that introduced the command.
 const SINCE: &str = "0.1.0";
 
 const ABOUT_ALL: Spec = Spec {
@@ -76,7 +76,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
                 arity: 4,
                 keys: &[KeySpec::one(2, KeyFlags::RW.union(KeyFlags::UPDATE))],
                 syntax: "key <HOT | COLD>",
-                // Its connection may have to wait.
+                // The command is not allowed in transactions, because the connection may have to wait for the disk.
                 flags: Flags::NOSCRIPT.union(Flags::NO_MULTI),
                 example: Example {
                     given: &[],
@@ -227,7 +227,7 @@ fn migrate(session: &mut Session<'_>) -> SessionResult {
     if is_cold && !is_demoted {
         demotion::demote_key(server, database, key, &DemotionRules::ANY)?;
     } else if !is_cold && is_demoted {
-        // Until the value is fetched: only this connection waits.
+        // Only this connection waits until the value is fetched.
         session.turn.missing.clear();
         session.turn.missing.push((database, key.into()));
         return Ok(Outcome::Fetch);

@@ -1,4 +1,4 @@
-//! TIME: the server's clock.
+//! TIME: returns the server's clock.
 
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 

@@ -1,4 +1,4 @@
-//! Transactions: MULTI, EXEC, DISCARD, WATCH, UNWATCH.
+//! Commands of transactions: MULTI, EXEC, DISCARD, WATCH, UNWATCH.
 
 mod multi;
 mod watch;

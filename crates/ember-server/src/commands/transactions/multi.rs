@@ -1,4 +1,4 @@
-//! MULTI, EXEC and DISCARD.
+//! MULTI, EXEC and DISCARD: queue commands, and execute or discard them.
 
 use std::sync::atomic::Ordering;
 

@@ -1,4 +1,4 @@
-//! WATCH and UNWATCH.
+//! WATCH and UNWATCH: make a transaction conditional on unchanged keys.
 
 use std::sync::atomic::Ordering;
 

@@ -1,6 +1,6 @@
-//! The configuration on the page: the value, default and meaning of each parameter.
+//! The dashboard's view of the configuration: the value, default and meaning of each parameter.
 //!
-//! Passwords are never sent, even to users with access to CONFIG GET: only whether one is set.
+//! Passwords are never sent, even to users that may call CONFIG GET: the page learns only whether a password is set.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 
 use ember_config::{Description, descriptions};
 
-/// Returns the parameters in the reply of CONFIG GET, in the order of the documentation, each once.
+/// Returns the parameters in a reply of CONFIG GET, each once, in the order of the documentation.
 pub(super) fn of(reply: &Value) -> Vec<Json> {
     let values: HashMap<String, String> = reply
         .pairs()

@@ -1,8 +1,9 @@
-//! A connection of the dashboard: one end of a socket pair whose other end a worker serves like any client's.
+//! A connection of the dashboard to the server: a socket pair, one end of which a worker serves like the connection of
+//! any client.
 //!
-//! So everything that applies to clients applies here: the user's rights, `maxclients`, the logs, `MONITOR`, and
-//! `CLIENT LIST`, which shows the browser's address. Replies are limited in bytes and in time; dropping a connection
-//! ends anything that its last command waits for.
+//! So everything that applies to clients also applies to the dashboard: the user's permissions, `maxclients`, the logs,
+//! `MONITOR`, and `CLIENT LIST`, which shows the browser's address. The size and the time of replies are limited.
+//! Dropping a connection aborts whatever its last command waits for.
 
 use std::fmt;
 use std::io::{self, BufReader, Read, Write};
@@ -20,21 +21,22 @@ use crate::control_plane::door::Credentials;
 use crate::observability::own_traffic::OwnTraffic;
 use crate::server::Server;
 
-/// The time from opening a connection to its last reply.
+/// The maximum time from opening a connection to its last reply.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
-/// The limit on the bytes of all replies on a connection. As values and as JSON they take several times as much.
+/// The maximum total size of the replies on a connection, in bytes. As values and as JSON, replies take several times
+/// as much memory.
 const REPLIES_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The name in `CLIENT LIST`.
+/// The dashboard's connection name in `CLIENT LIST`.
 const CLIENT_NAME: &str = "dashboard";
 
-/// Why there is no reply.
+/// The reason why a command has no reply.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The replies have more than [`REPLIES_BYTES_MAX`].
+    /// The replies are larger than [`REPLIES_BYTES_MAX`].
     TooLarge,
-    /// There was no reply within [`ENDS_WITHIN`].
+    /// The reply did not arrive within [`ENDS_WITHIN`].
     Timeout,
     /// The command replies with push messages, which requires a permanent connection.
     Pushes,
@@ -65,38 +67,38 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Why a user is refused: the server's own error.
+/// The reason why a connection cannot be authenticated.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// The server's error.
+    /// The server's error reply.
     Error(String),
-    /// There was no reply.
+    /// The reply is missing.
     Failure(Failure),
 }
 
-/// Closes its connection when dropped, even if a thread still waits for a reply there.
+/// Closes the connection when dropped, even while a thread waits for a reply on it.
 pub(super) struct Lifeline(Arc<UnixStream>);
 
 impl Drop for Lifeline {
     fn drop(&mut self) {
-        // This fails if the worker has closed its end already.
+        // An error means that the worker has already closed its end.
         let _ = self.0.shutdown(Shutdown::Both);
     }
 }
 
-/// A connection after HELLO. Its calls block.
+/// An authenticated connection, after HELLO. Its calls block the thread.
 pub(super) struct Connection {
     replies: BufReader<Bounded>,
-    /// The client's id.
+    /// The connection's client ID.
     pub(super) id: u64,
-    /// Counts the server's work for the dashboard.
+    /// The counters of the load that the dashboard causes.
     own: &'static OwnTraffic,
 }
 
-/// Opens a socket pair, and passes the other end to the worker with the fewest connections.
+/// Opens a socket pair, and passes one end to the worker with the fewest connections.
 ///
 /// # Errors
-/// Those of the system when it has no sockets left.
+/// Returns the system's error if it has no sockets left.
 pub(super) fn open(server: &'static Server, peer: Peer) -> io::Result<(Socket, Lifeline)> {
     let (ours, theirs) = UnixStream::pair()?;
     let incoming = Incoming { socket: theirs.into(), peer, is_tls: false };
@@ -109,14 +111,14 @@ pub(super) fn open(server: &'static Server, peer: Peer) -> io::Result<(Socket, L
     Ok((Socket(bounded, &server.own_traffic), lifeline))
 }
 
-/// A connection before HELLO.
+/// An unauthenticated connection, before HELLO.
 pub(super) struct Socket(Bounded, &'static OwnTraffic);
 
 impl Socket {
-    /// Authenticates the connection.
+    /// Authenticates the connection with HELLO.
     ///
     /// # Errors
-    /// The server's error.
+    /// Returns the server's error reply, or the reason why the reply is missing.
     pub(super) fn introduce(self, credentials: Option<&Credentials>) -> Result<Connection, Refusal> {
         let mut words: Vec<&[u8]> = vec![b"HELLO", b"3"];
         if let Some(Credentials { user, password }) = credentials {
@@ -124,7 +126,8 @@ impl Socket {
         }
         words.extend([&b"SETNAME"[..], CLIENT_NAME.as_bytes()]);
         let mut connection = Connection { replies: BufReader::new(self.0), id: 0, own: self.1 };
-        // A refused connection may be closed before the write; the error sent to it can still be read.
+        // The worker may close a refused connection before the write, which then fails; its error reply can still be
+        // read.
         let asked = connection.send(&words);
         let reply = match (connection.receive(), asked) {
             (Ok(reply), _) => reply,
@@ -140,10 +143,10 @@ impl Socket {
 }
 
 impl Connection {
-    /// Runs a command.
+    /// Runs a command and returns its reply.
     ///
     /// # Errors
-    /// Why there is no reply; there will then be none to later commands either.
+    /// Returns the reason why there is no reply. Later commands on the connection fail, too.
     pub(super) fn run<A: AsRef<[u8]>>(&mut self, words: &[A]) -> Result<Value, Failure> {
         self.send(words)?;
         match self.receive()? {
@@ -167,7 +170,7 @@ impl Connection {
     }
 }
 
-/// A socket with a deadline and a limit on the bytes read.
+/// A socket with a deadline and a limit on the number of bytes read.
 struct Bounded {
     socket: Arc<UnixStream>,
     deadline: Instant,

@@ -1,4 +1,4 @@
-//! Figures on the page that INFO does not contain: the counters of each worker and each command.
+//! Figures on the dashboard that INFO does not contain: the counters of each worker and each command.
 
 use std::sync::atomic::Ordering;
 
@@ -12,11 +12,11 @@ use crate::system::clock::unix_ms;
 use crate::tiers::Tiers;
 use crate::tiers::report::Figures;
 
-/// Returns the current counters: differences between two readings are rates. O(workers × commands); with cold values it
-/// takes the lock of each shard once.
+/// Returns the current counters; the page computes rates from differences between two readings. Takes O(workers ×
+/// commands) steps and, with cold values, the lock of each shard once.
 ///
-/// `latency` is a histogram of call durations: element b counts those of at most 2^b µs that exceed the bound of the
-/// previous element.
+/// `latency` is a histogram of call durations: element b is the number of calls of at most 2^b µs that exceed the bound
+/// of the previous element.
 pub(super) fn of(server: &Server) -> Json {
     json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -30,13 +30,14 @@ pub(super) fn of(server: &Server) -> Json {
     })
 }
 
-/// Returns why the server has its role, since when, and the state of the link to its primary beyond INFO.
+/// Returns replication data that INFO does not contain: why and since when the server has its role, and details of the
+/// link to its primary.
 fn replication(server: &Server) -> Json {
     let RoleReport { why, since_ms, trouble, linked_ms } = Link::role(server);
     json!({ "why": why, "since_ms": since_ms, "trouble": trouble, "linked_ms": linked_ms })
 }
 
-/// Figures of tiers, by their names in INFO; `None` if all values stay in memory.
+/// Returns figures of tiers, with the names of their INFO fields; `None` if demotion is disabled.
 fn tiers(server: &Server) -> Option<Map<String, Json>> {
     Tiers::of(server).is_on().then(|| {
         let figures = Figures::of(server);
@@ -45,7 +46,7 @@ fn tiers(server: &Server) -> Option<Map<String, Json>> {
     })
 }
 
-/// Returns the load that the dashboard itself causes.
+/// Returns the load that the dashboard itself has caused.
 fn own(server: &Server) -> Json {
     let OwnCounts { connections, commands, input_bytes, output_bytes, hello, info } =
         server.own_traffic.counts();
@@ -67,7 +68,7 @@ fn worker(worker: &WorkerHandle) -> Json {
     })
 }
 
-/// Returns the commands that were called or refused, by name.
+/// Returns the counters of all commands that were called or refused, by name.
 fn commands(server: &Server) -> Map<String, Json> {
     let all = server.registry.all().iter().map(|command| (command, server.totals_of(command.index)));
     let called = all.filter(|(_, totals)| *totals != CommandTotals::default());

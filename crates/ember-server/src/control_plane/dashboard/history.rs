@@ -1,4 +1,4 @@
-//! The last hour, so that a newly opened page can show it: a sample of fixed size every ten seconds.
+//! The history of the last hour, which a newly opened page shows: one sample of fixed size every ten seconds.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,28 +13,28 @@ use crate::server::Server;
 use crate::system::clock::unix_ms;
 use crate::system::heap;
 
-/// The sampling interval.
+/// The time between two samples.
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// The number of samples kept: an hour, in 30 KiB.
+/// The maximum number of samples: those of one hour, which take 30 KiB.
 const SAMPLES: usize = 360;
 
-/// The latency percentiles kept.
+/// The latency percentiles in a sample.
 const PERCENTILES: [f64; 3] = [50.0, 99.0, 99.9];
 
-/// The last hour of a server.
+/// The samples of a server's last hour.
 #[derive(Default)]
 pub(crate) struct History(Mutex<Samples>);
 
 #[derive(Default)]
 struct Samples {
-    /// The base of the next sample.
+    /// The totals at the previous sample, with which the next ones are compared.
     last: Option<Totals>,
     /// The samples, oldest first.
     kept: VecDeque<Sample>,
 }
 
-/// Sums since startup, without those of the dashboard, and current values.
+/// Totals since startup, excluding the dashboard's own load, and current values.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
     at_ms: i64,
@@ -49,17 +49,17 @@ struct Totals {
     keys: u64,
 }
 
-/// The activity between two readings, and the values at the second.
+/// The activity between two readings of the totals, and the current values at the second reading.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Sample {
     at_ms: i64,
-    /// Rates per second.
+    /// Commands per second.
     commands: f64,
     input_bytes: f64,
     output_bytes: f64,
-    /// Hits among all reads; `None` without reads.
+    /// The fraction of reads that found their key; `None` without reads.
     hit_rate: Option<f64>,
-    /// Upper bounds of the latency percentiles in µs; `None` without commands.
+    /// Upper bounds of the latency percentiles, in µs; `None` without commands.
     latency: [Option<u64>; PERCENTILES.len()],
     memory_bytes: u64,
     clients: u64,
@@ -67,7 +67,7 @@ struct Sample {
 }
 
 impl Totals {
-    /// Reads the current totals. O(shards + workers × commands); takes the lock of each shard for a moment.
+    /// Reads the current totals. Takes O(shards + workers × commands) steps, and the lock of each shard for a moment.
     fn of(server: &Server) -> Totals {
         let OwnCounts { commands, input_bytes, output_bytes, .. } = server.own_traffic.counts();
         let without = |sum: u64, own: u64| sum.saturating_sub(own);
@@ -98,7 +98,7 @@ impl Totals {
         }
     }
 
-    /// Returns the activity since an earlier reading; `None` if counters were reset meanwhile, or no time has passed.
+    /// Returns the activity since an earlier reading; `None` if counters were reset since, or no time has passed.
     fn since(&self, before: &Totals) -> Option<Sample> {
         let seconds = (self.at_ms - before.at_ms) as f64 / 1000.0;
         if seconds <= 0.0 || self.commands < before.commands || self.hits < before.hits {
@@ -122,7 +122,8 @@ impl Totals {
     }
 }
 
-/// Returns the upper bound of a percentile, from calls counted by powers of two of microseconds.
+/// Returns the upper bound of a percentile in µs. Element b of `calls` is the number of calls of at most 2^b µs that
+/// exceed the bound of the previous element.
 fn percentile(calls: &[u64], percent: f64) -> Option<u64> {
     let total: u64 = calls.iter().sum();
     let wanted = ((total as f64 * percent / 100.0).ceil() as u64).max(1);
@@ -150,7 +151,7 @@ impl History {
         samples.kept.extend(sample);
     }
 
-    /// Returns a list per figure, oldest first.
+    /// Returns one list of samples per figure, oldest first.
     pub(super) fn shown(&self) -> Json {
         let samples = self.0.lock();
         let list = |of: &dyn Fn(&Sample) -> Json| samples.kept.iter().map(of).collect::<Json>();
@@ -170,7 +171,7 @@ impl History {
     }
 }
 
-/// Takes samples forever, while the dashboard is enabled.
+/// Takes samples forever; skips them while the dashboard is disabled.
 pub(in crate::control_plane) async fn keep(server: &'static Server) {
     let mut ticks = tokio::time::interval(PERIOD);
     loop {
@@ -206,7 +207,7 @@ mod tests {
         assert_eq!(sample.latency, [Some(8); 3]);
         let quiet = totals(22_000, 300).since(&totals(12_000, 300)).unwrap();
         assert_eq!((quiet.commands, quiet.hit_rate, quiet.latency), (0.0, None, [None; 3]));
-        // CONFIG RESETSTAT, and a clock that was set back.
+        // After CONFIG RESETSTAT or a clock that was set back, there is no sample.
         assert_eq!(totals(22_000, 1).since(&totals(12_000, 300)), None);
         assert_eq!(totals(2_000, 300).since(&totals(12_000, 100)), None);
     }

@@ -1,12 +1,4 @@
-//! Commands and replies with arbitrary bytes as JSON.
-//!
-//! ```text
-//! argument   "text" | {"base64": "…"}
-//! reply      null | true | [reply…] | {"text": "…"} | {"base64": "…"} | {"simple": "OK"} | {"error": "ERR …"}
-//!            | {"integer": "12"} | {"double": "1.5"} | {"number": "…"} | {"set": [reply…]}
-//!            | {"map": [[reply, reply]…]}
-//! ```
-//! Numbers are text, because JavaScript numbers cannot represent all of them; bytes that are not UTF-8 are base64.
+//! JSON forms of commands and replies, which may contain arbitrary bytes.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -16,21 +8,21 @@ use serde_json::Value as Json;
 /// The maximum number of commands in a request.
 const COMMANDS_MAX: usize = 512;
 
-/// The words of a command, its name first.
+/// The words of a command, beginning with its name.
 pub(super) type Words = Vec<Vec<u8>>;
 
-/// A parsed request.
+/// The contents of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Commands {
-    /// The database for the commands.
+    /// The database in which the commands run.
     pub(super) database: u64,
     pub(super) commands: Vec<Words>,
 }
 
-/// Parses `{"database": 0, "commands": [["GET", "key"], …]}`; the database is optional.
+/// Parses `{"database": 0, "commands": [["GET", "key"], …]}`; `database` is optional.
 ///
 /// # Errors
-/// The mistake.
+/// Returns a message that describes the mistake.
 pub(super) fn parse(body: &[u8]) -> Result<Commands, String> {
     let body: Json = serde_json::from_slice(body).map_err(|error| format!("invalid JSON: {error}"))?;
     let Json::Object(mut fields) = body else { return Err("expected an object".to_owned()) };
@@ -68,7 +60,7 @@ fn word(word: Json) -> Result<Vec<u8>, String> {
     decoded.ok_or_else(|| "a word must be a string, or an object with the field 'base64'".to_owned())
 }
 
-/// Appends a reply, without attributes. It is written directly as text: a JSON tree would take a hundred times the
+/// Appends a reply without its attributes. Writes text directly, because a JSON tree would take a hundred times the
 /// memory.
 pub(super) fn write_reply(value: &Value, out: &mut Vec<u8>) {
     match value {
@@ -95,7 +87,7 @@ pub(super) fn write_reply(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a list.
+/// Appends a JSON array whose elements `write` appends.
 pub(super) fn write_list<T>(
     items: impl IntoIterator<Item = T>,
     write: impl Fn(T, &mut Vec<u8>),
@@ -111,7 +103,7 @@ pub(super) fn write_list<T>(
     out.push(b']');
 }
 
-/// Appends an object with one member; the name needs no escapes.
+/// Appends an object with one member, whose name needs no escapes.
 fn write_named(name: &str, write: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"");
     out.extend_from_slice(name.as_bytes());
@@ -124,7 +116,7 @@ fn write_text(text: &[u8], out: &mut Vec<u8>) {
     write_string(&String::from_utf8_lossy(text), out);
 }
 
-/// Appends a string.
+/// Appends a JSON string.
 pub(super) fn write_string(text: &str, out: &mut Vec<u8>) {
     serde_json::to_writer(out, text).expect("every string has a form, and memory takes it");
 }

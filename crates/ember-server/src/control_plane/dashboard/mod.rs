@@ -1,7 +1,8 @@
 //! The dashboard: a page that shows the server and its keys, under `/dashboard/`, enabled by `metrics-dashboard`.
 //!
-//! The page consists of a few files, which need no authentication. Its data comes from six paths, which accept POST and
-//! return JSON; their commands run as an ordinary client ([`connection`]), after its user has authenticated:
+//! The page consists of a few files, which need no authentication. Its data comes from six paths, which accept POST
+//! requests and return JSON. Their commands run on the connection of an ordinary client ([`connection`]), after its
+//! user has authenticated:
 //!
 //! ```text
 //! api/commands        runs commands; their replies
@@ -46,28 +47,28 @@ use json::{Commands, Words};
 
 const JSON: &str = "application/json";
 
-/// The path of the page; its files and data are below it.
+/// The path of the page. The paths of its files and data begin with it.
 const PAGE_PATH: &str = "/dashboard/";
 
-/// The maximum size of a request body.
+/// The maximum size of a request body in bytes.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 
-/// Bytes of a body that are read and discarded before an error response: a connection that is closed before everything
-/// was read is reset, which may lose the response.
+/// The maximum number of bytes of a body that are read and discarded before an error response. A connection that is
+/// closed before everything was read is reset, and the client may lose the response.
 const DISCARDED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The time limit for discarding a body.
+/// The maximum time for discarding a body.
 const DISCARDS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Requests whose commands run concurrently: this bounds the replies in memory.
+/// The maximum number of requests whose commands run concurrently, which bounds the memory of replies.
 const RUNNING_MAX: usize = 4;
 
 static RUNNING: Semaphore = Semaphore::const_new(RUNNING_MAX);
 
-/// The delay of the response to a wrong password.
+/// The delay of the response to a wrong password, which slows down guessing.
 const WRONG_PASSWORD_COSTS: Duration = Duration::from_millis(500);
 
-/// Handles a request, if its path belongs to the dashboard and the dashboard is enabled.
+/// Handles a request. Returns `None` if its path does not belong to the dashboard, or the dashboard is disabled.
 pub(super) async fn answer(
     request: Request<Incoming>,
     visitor: Visitor,
@@ -99,14 +100,14 @@ pub(super) async fn answer(
         whole(response)
     };
     if response.status().is_client_error() {
-        // A client that sends for longer may lose the response.
+        // After the time limit, the client may lose the response.
         let _ = tokio::time::timeout(DISCARDS_WITHIN, read_body(&mut body, 0)).await;
     }
     page::confine(response.headers_mut());
     Some(response)
 }
 
-/// The paths below `api/`.
+/// The requests for data, by their path below `api/`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wish {
     Commands,
@@ -116,7 +117,7 @@ enum Wish {
     Configuration,
 }
 
-/// An error response.
+/// An error response: its status and its message.
 struct Excuse(StatusCode, String);
 
 impl Excuse {
@@ -128,8 +129,8 @@ impl Excuse {
         let Excuse(status, reason) = self;
         let mut response = of_type(status, JSON, json!({ "error": reason }).to_string());
         if status == StatusCode::UNAUTHORIZED {
-            // A scheme unknown to browsers: with a known one, the browser would ask for the password and then send it
-            // with every request.
+            // A scheme that browsers do not know: with a known scheme, the browser would ask for the password and then
+            // send it with every request.
             let challenge = HeaderValue::from_static("Ember realm=\"dashboard\"");
             response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
         }
@@ -169,7 +170,7 @@ impl From<Refusal> for Excuse {
     }
 }
 
-/// Returns the data for a request of the page.
+/// Returns the response to a request for data.
 async fn data(
     head: &Parts,
     body: &mut Incoming,
@@ -190,9 +191,9 @@ async fn data(
     }
     let credentials = admit(head, server)?;
     let opened = connection::open(server, visitor.into_peer());
-    // The connection lives as long as the response is awaited.
+    // Keeping the lifeline ties the connection to this future: it is closed when the request is dropped.
     let (socket, _lifeline) = opened.map_err(|error| Excuse::from(Failure::Closed(error)))?;
-    // Before the body is read: unauthenticated requests use no memory for a body.
+    // Authentication precedes reading the body, so that unauthenticated requests use no memory for a body.
     let introduced = run_blocking(move || socket.introduce(credentials.as_ref())).await?;
     let mut connection = match introduced.map_err(Excuse::from) {
         Ok(connection) => connection,
@@ -222,7 +223,7 @@ async fn data(
     .await?
 }
 
-/// Returns the credentials of a request that is allowed.
+/// Checks the header of a request for data, and returns its credentials.
 fn admit(head: &Parts, server: &Server) -> Result<Option<Credentials>, Excuse> {
     let headers = &head.headers;
     if !door::is_from_our_page(headers) {
@@ -238,7 +239,7 @@ fn admit(head: &Parts, server: &Server) -> Result<Option<Credentials>, Excuse> {
     Credentials::of(headers).map_err(malformed)
 }
 
-/// Streams changes to the page.
+/// Streams changes of the requested keys to the page.
 async fn live(
     head: &Parts,
     body: &mut Incoming,
@@ -256,7 +257,7 @@ async fn live(
     follower.follow(database, commands).await.map_err(refused)
 }
 
-/// Reads a body to its end, and returns it if it has at most `kept_max` bytes.
+/// Reads a body to its end; returns it if it has at most `kept_max` bytes.
 async fn read_body(body: &mut Incoming, kept_max: usize) -> Result<Vec<u8>, Excuse> {
     let (mut kept, mut count) = (Vec::new(), 0);
     while let Some(frame) = body.frame().await {
@@ -275,7 +276,7 @@ async fn read_body(body: &mut Incoming, kept_max: usize) -> Result<Vec<u8>, Excu
     Err(Excuse::new(StatusCode::PAYLOAD_TOO_LARGE, format!("a request has at most {BODY_BYTES_MAX} bytes")))
 }
 
-/// Runs the commands one by one. If one has no reply, the earlier replies are returned with the reason.
+/// Runs the commands in order. If a command has no reply, returns the earlier replies with the reason.
 fn run(connection: &mut Connection, asked: &Commands) -> Result<Vec<u8>, Excuse> {
     if asked.database != 0 {
         let selected = connection.run(&["SELECT", &asked.database.to_string()])?;
@@ -304,9 +305,9 @@ fn run(connection: &mut Connection, asked: &Commands) -> Result<Vec<u8>, Excuse>
     Ok(text)
 }
 
-/// Returns which commands the client's user may currently run, and which it may run with other keys at least.
+/// Returns which of the commands the client's user may run now, and which it may run at least with other keys.
 fn permitted(server: &Server, client_id: u64, asked: &Commands) -> Json {
-    // A client that was killed meanwhile has no permissions.
+    // A client that has been killed since has no permissions.
     let user = server.clients.get(client_id).map(|view| Arc::clone(&view.user.lock()));
     let verdict = |words: &Words| verdict(server, user.as_ref()?, words);
     let verdicts: Vec<_> = asked.commands.iter().map(verdict).collect();
@@ -318,7 +319,7 @@ fn permitted(server: &Server, client_id: u64, asked: &Commands) -> Json {
     })
 }
 
-/// Checks a call against the user's rules; `None` if it is not a valid call.
+/// Checks a call against the user's rules; returns `None` if it is not a valid call.
 fn verdict(server: &Server, user: &User, words: &Words) -> Option<Result<(), Denial>> {
     let mut batch = OwnedBatch::new();
     batch.push(&words.iter().map(Vec::as_slice).collect::<Vec<_>>());
@@ -327,7 +328,7 @@ fn verdict(server: &Server, user: &User, words: &Words) -> Option<Result<(), Den
     Some(user.check(command, args))
 }
 
-/// Returns the last hour, for users that may run INFO.
+/// Returns the history of the last hour, if the user may run INFO.
 fn past(server: &Server, client_id: u64) -> Json {
     let user = server.clients.get(client_id).map(|view| Arc::clone(&view.user.lock()));
     match user.is_some_and(|user| verdict(server, &user, &vec![b"INFO".to_vec()]) == Some(Ok(()))) {

@@ -1,4 +1,4 @@
-//! The files of the page, which are part of the program.
+//! The dashboard's files, embedded in the binary.
 
 use hyper::Response;
 use hyper::StatusCode;
@@ -9,7 +9,7 @@ use http_body_util::Full;
 
 use crate::control_plane::answer::of_type;
 
-/// The page's content security policy: it may load its own files and send requests to its own server. External
+/// The page's content security policy: the page may load its own files and send requests to its own server. External
 /// resources and inline code are forbidden, and the browser refuses to parse text as elements.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
@@ -20,7 +20,7 @@ const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
-/// A file: its path after `/dashboard/`, its type and its content.
+/// An embedded file: its path after `/dashboard/`, its media type and its contents.
 struct File {
     path: &'static str,
     kind: &'static str,
@@ -69,7 +69,7 @@ pub(super) fn answer(path: &str) -> Option<Response<Full<Bytes>>> {
     Some(of_type(StatusCode::OK, file.kind, file.text))
 }
 
-/// Sets the headers of every dashboard response, including data.
+/// Adds the security headers that every dashboard response has, including data.
 pub(super) fn confine(headers: &mut HeaderMap) {
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(names.collect::<BTreeSet<_>>(), served);
     }
 
-    /// The policy forbids this, too: code that does it would not work.
+    /// The security policy forbids both, so code that violates this test would not work in a browser.
     #[test]
     fn the_page_parses_no_html_from_text_and_contacts_no_other_server() {
         let forbidden =

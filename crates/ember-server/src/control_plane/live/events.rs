@@ -5,9 +5,9 @@
 //! data: {"command":"GET price","result":"11","version":"5f3a9c01-81723-9f3c…"}
 //! ```
 //!
-//! A browser that has lost the connection sends the last `id` with its next request, and receives the changes since.
-//! While the client does not read, nothing is read from the worker, which keeps the newest state of each command for
-//! it.
+//! A browser that has lost the connection sends the last `id` with its next request, and receives the changes since
+//! then. While the client does not read, the stream reads nothing from the worker, which retains the newest state of
+//! each command.
 
 use std::collections::VecDeque;
 use std::io;
@@ -26,40 +26,39 @@ use super::wish::{Watched, Wish};
 use crate::control_plane::answer::Pieces;
 use crate::live_queries::json;
 
-/// Interval of empty comments, with which proxies keep the connection open and dead clients are detected.
+/// The interval of empty comments, by which proxies keep the connection open and disconnected clients are detected.
 const COMMENT_EVERY: Duration = Duration::from_secs(15);
 
-/// The first event of a stream: it flushes the headers, and makes the browser reconnect a second after a lost
-/// connection.
+/// The first event of a stream. It flushes the headers, and sets the browser's delay before reconnecting to one second.
 pub(super) const RECONNECT: &str = "retry: 1000\n\n";
 
-/// A command of a stream.
+/// A watched command of a stream.
 struct Query {
     line: String,
     fingerprint: String,
-    /// The version of the last state sent.
+    /// The version of the last state that was sent.
     version: String,
     is_over: bool,
 }
 
-/// The events of a stream.
+/// The stream of events.
 pub(super) struct Events {
     session: Session,
     queries: Vec<Query>,
-    /// Formatted events.
+    /// Formatted events that are not sent yet.
     ready: VecDeque<Bytes>,
     comments: Interval,
     _place: StreamPlace,
 }
 
-/// Why a stream could not begin.
+/// The reason why a stream could not start.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// The server's error.
+    /// The server's error reply.
     Error(String),
-    /// This server has not reached the versions yet, but will soon.
+    /// This server is a replica that has not reached the requested versions yet, but will soon.
     Lagging,
-    /// There was no reply.
+    /// The connection to the worker was closed.
     Closed(io::Error),
 }
 
@@ -70,10 +69,10 @@ impl From<io::Error> for Refusal {
 }
 
 impl Events {
-    /// Begins to watch, with an authenticated session.
+    /// Watches the commands on an authenticated session, and returns their stream of events.
     ///
     /// # Errors
-    /// The server's error for one of the commands.
+    /// Returns the server's error for one of the commands.
     pub(super) async fn begin(
         mut session: Session,
         wish: Wish,
@@ -111,7 +110,7 @@ impl Events {
         Ok(events)
     }
 
-    /// Receives the reply to the command that was sent, and states of other commands before it.
+    /// Receives the reply to a command that was sent, and any states of other commands that precede the reply.
     async fn open(&mut self, line: String, since: Option<&str>) -> Result<(), Refusal> {
         let reply = loop {
             match self.session.receive().await? {
@@ -135,7 +134,7 @@ impl Events {
         Ok(())
     }
 
-    /// Converts a push of the worker to events.
+    /// Converts a state that the worker pushed to events.
     fn take_state(&mut self, push: &Value) {
         let Some([_, fingerprint, version, result]) = push.elements() else { return };
         let (fingerprint, version) = (fingerprint.text(), version.text());
@@ -167,7 +166,7 @@ impl Pieces for Events {
             }
             match self.session.poll_receive(context) {
                 Poll::Ready(Ok(push)) => self.take_state(&push),
-                // The worker has closed the connection. A browser reconnects.
+                // The worker has closed the connection; the stream ends, and a browser reconnects.
                 Poll::Ready(Err(_)) => return Poll::Ready(None),
                 Poll::Pending => break,
             }
@@ -177,7 +176,7 @@ impl Pieces for Events {
     }
 }
 
-/// Whether no state follows: the user lost its rights, or the keys are on another node.
+/// Whether this state is the last one: the user has lost its permissions, or the keys are on another node.
 fn is_end(result: &Value) -> bool {
     let Value::Error(text) = result else { return false };
     [&b"NOPERM "[..], b"MOVED "].iter().any(|code| text.starts_with(code))

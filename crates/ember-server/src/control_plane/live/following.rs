@@ -1,4 +1,4 @@
-//! Streams for the dashboard, which shows a key as it changes.
+//! Streams of key changes for the dashboard.
 
 use std::time::Duration;
 
@@ -13,27 +13,27 @@ use crate::control_plane::door::Credentials;
 use crate::control_plane::visitor::Visitor;
 use crate::server::Server;
 
-/// The maximum number of streams: a page has one.
+/// The maximum number of concurrent streams; each page has one.
 const STREAMS_MAX: u64 = 32;
 
 static STREAMS: Streams = Streams::new();
 
-/// The name in `CLIENT LIST`.
+/// The streams' connection name in `CLIENT LIST`.
 const CLIENT_NAME: &str = "dashboard-live";
 
-/// The minimum time between events: the page reads the key again for each one.
+/// The minimum time between events, because the page reads the key again for each event.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// An authenticated stream that does not watch yet.
+/// An authenticated stream that does not watch any command yet.
 pub(crate) struct Follower(Session, StreamPlace);
 
-/// The status and reason of a refused stream.
+/// The HTTP status and the reason with which a stream was refused.
 pub(crate) type Refused = (StatusCode, String);
 
 /// Authenticates a user for a stream.
 ///
 /// # Errors
-/// The server's error.
+/// Returns the server's error.
 pub(crate) async fn enter(
     credentials: Option<&Credentials>,
     visitor: Visitor,
@@ -51,10 +51,10 @@ pub(crate) async fn enter(
 }
 
 impl Follower {
-    /// Streams each change of the commands' keys, even if the result is equal.
+    /// Streams each change of the commands' keys, even if the result of the command is unchanged.
     ///
     /// # Errors
-    /// The server's error for the commands.
+    /// Returns the server's error for one of the commands.
     pub(crate) async fn follow(
         self,
         database: u64,

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Each stream is a client of a worker, on a socket inside the process ([`session`]), and watches with `WATCH.OPEN`: so
-//! rights, limits, versions and slow readers need no second implementation. It counts toward `maxclients`.
+//! the code for permissions, limits, versions and slow readers is that of other clients. A stream counts towards
+//! `maxclients`.
 
 mod events;
 pub(super) mod following;
@@ -42,19 +43,19 @@ use wish::Wish;
 
 const JSON: &str = "application/json";
 
-/// The name in `CLIENT LIST`.
+/// The streams' connection name in `CLIENT LIST`.
 const CLIENT_NAME: &str = "http-watch";
 
-/// The delay of the response to a wrong password or ticket.
+/// The delay of the response to a wrong password or ticket, which slows down guessing.
 const WRONG_PASSWORD_COSTS: Duration = Duration::from_millis(500);
 
-/// The streams of this port.
+/// The number of open streams of this port.
 static STREAMS: Streams = Streams::new();
 
 /// The unused tickets of all users.
 static TICKETS: Tickets = Tickets::new();
 
-/// An error response.
+/// An error response: its status and its message.
 struct Excuse(StatusCode, String);
 
 impl Excuse {
@@ -98,13 +99,13 @@ impl From<Refusal> for Excuse {
     }
 }
 
-/// Handles a request.
+/// Handles a request on `http-watch-port`.
 pub(super) async fn answer(
     request: Request<Incoming>,
     visitor: Visitor,
     server: &'static Server,
 ) -> Response<AnswerBody> {
-    // Ticket requests need no body; a body is ignored.
+    // The body of a ticket request is ignored.
     let (head, _) = request.into_parts();
     let config = server.config.snapshot();
     let page = Page::of(&head.headers, &config.http_watch_origins);
@@ -160,8 +161,8 @@ async fn route(
     }
 }
 
-/// Checks the requested host. A foreign name that resolves to this server is an attack, unless the request has a
-/// password or a ticket: pages under that name would have the same origin.
+/// Checks the requested host, unless the request has a password or a ticket. A request under another name is an attack:
+/// if an attacker's name resolves to this server, the attacker's pages under that name have the same origin.
 fn check_host(headers: &HeaderMap, config: &Config, has_shown: bool) -> Result<(), Excuse> {
     let is_ours = door::is_addressed_to_us(headers, &config.http_watch_bind);
     let is_listed =
@@ -173,7 +174,7 @@ fn check_host(headers: &HeaderMap, config: &Config, has_shown: bool) -> Result<(
     Err(Excuse::new(StatusCode::MISDIRECTED_REQUEST, reason))
 }
 
-/// Opens a session of the user with these credentials, or of the default user.
+/// Opens a session that is authenticated with these credentials, or as the default user.
 async fn introduce(
     credentials: Option<&Credentials>,
     name: &str,
@@ -187,7 +188,7 @@ async fn introduce(
     words.extend([&b"SETNAME"[..], name.as_bytes()]);
     let opened = Session::open(server, visitor.into_peer());
     let mut session = opened.map_err(Refusal::Closed)?;
-    // A refused connection may be closed before the write; the error sent to it can still be read.
+    // The worker may close a refused connection before the write, which then fails; its error reply can still be read.
     let sent = session.send(&words).await;
     let reply = match (session.receive().await, sent) {
         (Ok(reply), _) => reply,
@@ -246,18 +247,18 @@ async fn watch(
     begin(session, wish, place).await
 }
 
-/// Begins to watch, and returns the stream of states.
+/// Watches the commands of the request, and returns the response with the stream of states.
 async fn begin(session: Session, wish: Wish, place: StreamPlace) -> Result<Response<AnswerBody>, Excuse> {
     let body = match Events::begin(session, wish, place).await {
         Ok(events) => AnswerBody::Stream(Box::new(events)),
-        // A browser reconnects after an empty stream, but not after an error.
+        // A browser reconnects after an empty stream, but not after an error response.
         Err(Refusal::Lagging) => AnswerBody::Whole(Full::from(events::RECONNECT)),
         Err(refusal) => return Err(refusal.into()),
     };
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
-    // nginx would buffer events otherwise.
+    // The header disables buffering in nginx, which would delay events.
     headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
     Ok(response)
 }

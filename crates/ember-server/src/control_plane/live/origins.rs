@@ -1,8 +1,8 @@
-//! The pages that may watch: those of the origins in `http-watch-origins`.
+//! The web pages that may watch: those with an origin in `http-watch-origins`.
 //!
-//! Browsers send the origin of a page from another origin, and let the page read the response only if that names its
-//! origin. A request without an origin comes from a page of the same origin (behind a proxy that serves both), or not
-//! from a page.
+//! A browser sends the origin of the page if it differs from that of the server, and lets the page read the response
+//! only if the response contains this origin. A request without an origin comes from a page of the same origin (behind
+//! a proxy that serves both), or not from a page.
 
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -11,22 +11,22 @@ use hyper::header::{
 
 use ember_config::origins::Origins;
 
-/// How long a browser may cache a preflight response, in seconds.
+/// The number of seconds for which a browser may cache a preflight response.
 const PREFLIGHT_SECONDS: &str = "600";
 
-/// The origin of a request, according to its headers.
+/// The kind of page that sent a request, according to the request's headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Page {
-    /// No page, or one of the same origin.
+    /// The request comes from a page of the same origin, or not from a page.
     Own,
-    /// A page of an allowed origin.
+    /// The request comes from a page of this allowed origin.
     Allowed(HeaderValue),
-    /// A page of another origin.
+    /// The request comes from a page of an origin that is not allowed.
     Foreign,
 }
 
 impl Page {
-    /// Reads the headers.
+    /// Determines the kind of page from the headers of a request.
     pub(super) fn of(headers: &HeaderMap, origins: &Origins) -> Page {
         let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
         if matches!(site, Some(b"same-origin" | b"none")) {
@@ -37,13 +37,13 @@ impl Page {
                 Page::Allowed(origin.clone())
             }
             Some(_) => Page::Foreign,
-            // An image or a frame of another page, which could not read the response.
+            // The request loads an image or a frame of another page, which could not read the response.
             None if site.is_some() => Page::Foreign,
             None => Page::Own,
         }
     }
 
-    /// Allows the page to read the response.
+    /// Adds the header that lets the page read the response.
     pub(super) fn allow_reading(&self, headers: &mut HeaderMap) {
         headers.insert(VARY, HeaderValue::from_static("Origin"));
         if let Page::Allowed(origin) = self {
@@ -52,7 +52,7 @@ impl Page {
     }
 }
 
-/// Sets the methods and headers allowed for pages of an allowed origin.
+/// Sets the methods and headers that pages of an allowed origin may use.
 pub(super) fn permit(headers: &mut HeaderMap) {
     for (name, value) in [
         (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST"),

@@ -1,4 +1,4 @@
-//! The client of a stream: the other end of a worker's socket, which speaks RESP3.
+//! The client of a stream: a connection to a worker inside the process, which speaks RESP3.
 
 use std::io;
 use std::os::unix::net::UnixStream as StdStream;
@@ -14,30 +14,30 @@ use crate::clients::listener::Incoming;
 use crate::clients::mailbox::Message;
 use crate::server::Server;
 
-/// Bytes read at once.
+/// The size of one read, in bytes.
 const READ_BYTES: usize = 16 * 1024;
 
-/// After this many bytes, parsing is attempted even if more bytes are available.
+/// The number of unparsed bytes from which parsing is attempted even if more bytes are available.
 const PARSED_BYTES: usize = 256 * 1024;
 
-/// Buffer capacity that is kept while there is no input.
+/// The maximum capacity of the input buffer, in bytes, while it is empty.
 const KEPT_BYTES: usize = 4 * 1024;
 
-/// A connection to a worker. Its input is limited by the longest state, which the worker limits.
+/// A connection to a worker. Its input needs no limit here, because the worker limits the length of states.
 pub(super) struct Session {
     socket: UnixStream,
     input: Vec<u8>,
-    /// The parsed bytes of the input.
+    /// The number of input bytes that are parsed already.
     taken: usize,
-    /// Bytes have arrived since the last parsing attempt.
+    /// Whether bytes have arrived since the last attempt to parse.
     is_fresh: bool,
 }
 
 impl Session {
-    /// Passes the other end of a socket pair to the worker with the fewest connections.
+    /// Opens a socket pair, and passes one end to the worker with the fewest connections.
     ///
     /// # Errors
-    /// Those of the system when it has no sockets left.
+    /// Returns the system's error if it has no sockets left.
     pub(super) fn open(server: &'static Server, peer: Peer) -> io::Result<Session> {
         let (ours, theirs) = StdStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -50,7 +50,7 @@ impl Session {
     /// Sends a command.
     ///
     /// # Errors
-    /// Those of the socket.
+    /// Returns the error of the socket.
     pub(super) async fn send<A: AsRef<[u8]>>(&self, words: &[A]) -> io::Result<()> {
         let mut request = Vec::new();
         encode_command(words, &mut request);
@@ -69,12 +69,12 @@ impl Session {
     /// Waits for a reply or a push.
     ///
     /// # Errors
-    /// Those of the socket, including its end.
+    /// Returns the error of the socket; `UnexpectedEof` if the worker has closed its end.
     pub(super) async fn receive(&mut self) -> io::Result<Value> {
         std::future::poll_fn(|context| self.poll_receive(context)).await
     }
 
-    /// As [`Session::receive`].
+    /// Polls for a reply or a push, like [`Session::receive`].
     pub(super) fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Value>> {
         loop {
             if self.is_fresh
@@ -82,12 +82,12 @@ impl Session {
             {
                 return Poll::Ready(Ok(value));
             }
-            // A long value is not parsed again for each of its pieces.
+            // Several pieces are read before the next attempt, so that a long value is not parsed again for each piece.
             let until = self.input.len() + PARSED_BYTES;
             while self.input.len() < until {
                 match self.poll_read(context) {
                     Poll::Ready(Ok(())) => self.is_fresh = true,
-                    // Bytes before the end are parsed first; the next read returns the end again.
+                    // Bytes before the error are parsed first; the next read returns the error again.
                     Poll::Ready(Err(_)) | Poll::Pending if self.is_fresh => break,
                     Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                     Poll::Pending => return Poll::Pending,
@@ -107,7 +107,7 @@ impl Session {
         Poll::Ready(Ok(()))
     }
 
-    /// Returns the next value, if it is complete.
+    /// Returns the next value; `None` if it is incomplete.
     fn take(&mut self) -> io::Result<Option<Value>> {
         let mut rest = &self.input[self.taken..];
         let value = match read_value(&mut rest) {

@@ -1,11 +1,11 @@
-//! The number of streams, and its limit.
+//! A counter of open streams, which enforces a limit.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The streams of one kind.
+/// The number of open streams of one kind.
 pub(crate) struct Streams(AtomicU64);
 
-/// A place among the allowed streams, until it is dropped.
+/// An open stream, which is counted until this value is dropped.
 pub(crate) struct StreamPlace(&'static Streams);
 
 impl Streams {
@@ -13,7 +13,7 @@ impl Streams {
         Streams(AtomicU64::new(0))
     }
 
-    /// Takes a place, if there are fewer than `max` streams.
+    /// Counts another stream; returns `None` if `max` streams are open already.
     pub(crate) fn take(&'static self, max: u64) -> Option<StreamPlace> {
         let count = |count| (count < max).then_some(count + 1);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count).ok().map(|_| StreamPlace(self))

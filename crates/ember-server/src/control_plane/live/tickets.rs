@@ -1,5 +1,5 @@
-//! Tickets for URLs, where a password must not appear: an authenticated user receives one, which is valid for one
-//! stream and a short time.
+//! Tickets, which replace passwords in URLs. An authenticated user receives a ticket, which is valid for one stream and
+//! a short time.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,22 +9,23 @@ use parking_lot::Mutex;
 use crate::control_plane::door::Credentials;
 use crate::system::random_name::random_name;
 
-/// How long a ticket is valid.
+/// The time for which a ticket is valid.
 pub(super) const GOOD_FOR: Duration = Duration::from_secs(30);
 
-/// The maximum number of unused tickets of a user: some 200 kB. The limit is per user, so no user keeps another from
-/// watching.
+/// The maximum number of unused tickets per user, which take about 200 kB. The limit is per user, so that no user can
+/// prevent another from watching.
 const TICKETS_MAX: usize = 1024;
 
-/// The user of a request without a password.
+/// The user of requests without a password.
 const DEFAULT_USER: &[u8] = b"default";
 
-/// The unused tickets. A ticket's password is checked again when it is used, so changes in the meantime apply.
+/// All unused tickets. The password behind a ticket is checked again when the ticket is used, so that changes since
+/// then take effect.
 pub(super) struct Tickets(Mutex<Unused>);
 
 struct Unused {
     tickets: BTreeMap<String, Ticket>,
-    /// The number of tickets per user.
+    /// The number of unused tickets per user.
     counts: BTreeMap<Vec<u8>, usize>,
 }
 
@@ -73,7 +74,7 @@ impl Tickets {
         Tickets(Mutex::new(Unused { tickets: BTreeMap::new(), counts: BTreeMap::new() }))
     }
 
-    /// Issues a ticket; `None` if the user has too many, or the system returns no random numbers.
+    /// Issues a ticket; returns `None` if the user has too many, or the system returns no random numbers.
     pub(super) fn issue(&self, credentials: Option<Credentials>, now: Instant) -> Option<String> {
         let name = random_name().ok()?;
         let user = user_of(credentials.as_ref()).to_vec();
@@ -89,7 +90,7 @@ impl Tickets {
         Some(name)
     }
 
-    /// Returns the credentials of a ticket, and invalidates it. `None` if it is invalid or has expired.
+    /// Invalidates a ticket and returns its credentials; `None` if the ticket does not exist or has expired.
     pub(super) fn redeem(&self, name: &str, now: Instant) -> Option<Option<Credentials>> {
         let Ticket { until, credentials } = self.0.lock().take(name)?;
         (until > now).then_some(credentials)
@@ -135,7 +136,7 @@ mod tests {
             last = Some(ticket);
         }
         assert!(tickets.issue(of("bob"), now).is_some() && tickets.issue(None, now).is_some());
-        // A used ticket frees a place for another.
+        // After a ticket was used, another can be issued.
         assert!(tickets.redeem(&last.unwrap(), now).is_some());
         assert!(tickets.issue(of("alice"), now).is_some() && tickets.issue(of("alice"), now).is_none());
     }

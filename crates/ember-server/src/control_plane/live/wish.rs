@@ -12,20 +12,20 @@
 use ember_protocol::client::split_arguments;
 use hyper::HeaderMap;
 
-/// The maximum number of commands of a stream. The browser sends their versions back in one header field.
+/// The maximum number of commands per stream, because the browser sends their versions back in one header field.
 const COMMANDS_MAX: usize = 32;
 
 /// A command to watch.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Watched {
-    /// The original line.
+    /// The command line as in the URL, decoded.
     pub(super) line: String,
     pub(super) words: Vec<Vec<u8>>,
-    /// The version of the state that the client has.
+    /// The version of the state that the client already has.
     pub(super) since: Option<String>,
 }
 
-/// The parameters of a watch URL.
+/// The parsed parameters of a watch URL.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Wish {
     pub(super) commands: Vec<Watched>,
@@ -39,7 +39,7 @@ impl Wish {
     /// Parses the part of a URL after `?`, and the header `Last-Event-ID`.
     ///
     /// # Errors
-    /// The mistake.
+    /// Returns a message that describes the mistake.
     pub(super) fn parse(query: &str, headers: &HeaderMap) -> Result<Wish, String> {
         let mut wish = Wish::default();
         let mut since = None;
@@ -91,7 +91,7 @@ impl Wish {
     }
 }
 
-/// Decodes a URL-encoded value; `None` if it is not text.
+/// Decodes a URL-encoded value; returns `None` if it is not UTF-8 text.
 fn decode(value: &str) -> Option<String> {
     let mut decoded = Vec::with_capacity(value.len());
     let mut bytes = value.bytes();

@@ -1,4 +1,4 @@
-//! The filters by which CLIENT LIST and CLIENT KILL select connections: those of Redis, and those of Valkey 9.
+//! The filters of CLIENT LIST and CLIENT KILL, which select connections: those of Redis and those of Valkey 9.
 
 use std::mem::discriminant;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::acl::user::User;
 use crate::clients::client::{ClientView, FLAG_LETTERS};
 use crate::executor::session::Session;
 
-/// The letter of `CLIENT CAPA redirect`, the only capability.
+/// The letter of the capability `redirect`, the only one of CLIENT CAPA, in the filter CAPA.
 const REDIRECT_LETTER: u8 = b'r';
 
-/// A selection of connections: those that fulfil every condition.
+/// A selection of connections, which must match every condition.
 pub(super) struct Filters<'a> {
-    /// Conditions, and whether each is wanted: `false` if it has the prefix `NOT-`.
+    /// The conditions. `false` means that connections must not match (prefix `NOT-`).
     conditions: Vec<(Condition<'a>, bool)>,
     /// Whether the caller's own connection is excluded.
     pub(super) spares_caller: bool,
@@ -27,33 +27,33 @@ pub(super) struct Filters<'a> {
 
 /// A condition on a connection.
 pub(super) enum Condition<'a> {
-    /// It has one of these IDs.
+    /// The connection has one of these IDs.
     Ids(Vec<u64>),
-    /// It is of this type.
+    /// The connection is of this type.
     Type(ClientType),
-    /// It comes from this address and port.
+    /// The client's address and port are these.
     Address(&'a [u8]),
-    /// It is connected to this address and port of the server.
+    /// The client is connected to this address and port of the server.
     LocalAddress(&'a [u8]),
-    /// It comes from this address and any port.
+    /// The client's address is this, with any port.
     Ip(&'a [u8]),
-    /// It is authenticated as this user.
+    /// The connection is authenticated as this user.
     User(Arc<User>),
-    /// It has all these flags, as the field `flags` shows them.
+    /// The connection has all these flags, with the letters of the field `flags`.
     Flags(&'a [u8]),
-    /// It follows redirections.
+    /// The client has announced that it follows redirections.
     FollowsRedirects,
-    /// Its client has set this name.
+    /// The client has set this name.
     Name(&'a [u8]),
-    /// Its library has this name.
+    /// The client has set this library name.
     LibraryName(&'a [u8]),
-    /// Its library has this version.
+    /// The client has set this library version.
     LibraryVersion(&'a [u8]),
-    /// It has selected this database.
+    /// The connection has selected this database.
     Database(i64),
-    /// It has sent no command for this number of seconds.
+    /// The client has sent no command for at least this number of seconds.
     Idle(i64),
-    /// It was opened at least this number of seconds ago.
+    /// The connection was opened at least this number of seconds ago.
     Age(i64),
 }
 
@@ -85,16 +85,16 @@ impl Condition<'_> {
 }
 
 impl<'a> Filters<'a> {
-    /// Selects the connections that fulfil one condition, the caller's included.
+    /// Creates a selection with one condition, which includes the caller's connection.
     pub(super) fn one(condition: Condition<'a>) -> Filters<'a> {
         Filters { conditions: vec![(condition, true)], spares_caller: false }
     }
 
-    /// Parses the filters after the name of the subcommand. A later one replaces an earlier one of its kind. `bad_id`
-    /// is the error for an invalid ID.
+    /// Parses the filters after the name of the subcommand. A later filter replaces an earlier filter of the same kind.
+    /// `bad_id` is the error for an invalid ID.
     ///
     /// # Errors
-    /// A filter is unknown, lacks its value, or has an invalid one.
+    /// Returns the error reply if a filter is unknown, lacks its value, or has an invalid value.
     pub(super) fn parse(
         session: &Session<'a>,
         spares_caller: bool,
@@ -170,8 +170,8 @@ impl<'a> Filters<'a> {
         Ok(filters)
     }
 
-    /// Returns the selected connections: in the order of the IDs if they are listed, else the oldest first. Connections
-    /// that their workers are about to close do not count.
+    /// Returns the selected connections, in the order of the IDs if IDs are listed, otherwise the oldest first.
+    /// Excludes connections that their workers are about to close.
     pub(super) fn choose(&self, session: &Session<'_>) -> Vec<Arc<ClientView>> {
         let clients = &session.server.clients;
         let mut views = match self
@@ -193,7 +193,7 @@ impl<'a> Filters<'a> {
     }
 }
 
-/// Reads IDs from `first` on, up to the first argument that is not a number, which is another filter.
+/// Reads IDs from argument `first` on, up to the first argument that is not a number and so begins another filter.
 fn read_ids(args: Args<'_>, first: usize, bad_id: &'static str) -> Result<Vec<u64>, CommandError> {
     let mut ids = Vec::new();
     for value in args.skip(first).iter() {

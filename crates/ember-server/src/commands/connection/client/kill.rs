@@ -1,4 +1,4 @@
-//! CLIENT KILL.
+//! CLIENT KILL: closes the connections that match an address or filters.
 
 use emberkv_core::spec::{Command, Example, Spec};
 
@@ -47,10 +47,11 @@ fn kill(session: &mut Session<'_>) -> SessionResult {
     Ok(outcome)
 }
 
-/// Returns how many connections are closed, and the outcome for the caller's own, which is closed after the reply.
+/// Closes the selected connections. Returns their number, and the outcome for the caller: its own connection, if
+/// selected, is closed after the reply.
 fn kill_chosen(session: &Session<'_>, filters: &Filters<'_>) -> (i64, Outcome) {
     let (mut killed, mut outcome) = (0, Outcome::Done);
-    // An ID that is listed twice counts once.
+    // An ID that occurs twice in the filter is counted once.
     for view in filters.choose(session) {
         let is_new = if view.id == session.client.view.id {
             outcome = Outcome::Close;

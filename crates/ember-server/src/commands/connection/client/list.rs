@@ -1,4 +1,4 @@
-//! CLIENT ID, INFO and LIST.
+//! CLIENT ID, INFO and LIST: show the caller's connection, or list connections.
 
 use std::sync::atomic::Ordering;
 
@@ -72,7 +72,7 @@ pub(super) const LIST: ServerCommand = Command::new(
     Some(list),
 );
 
-/// The types of connections that commands can name.
+/// The types of connections that filters can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientType {
     /// A client that runs commands.
@@ -97,10 +97,10 @@ impl ClientType {
     }
 }
 
-/// Returns the type with this name, in any case.
+/// Returns the type with this name, ignoring case.
 ///
 /// # Errors
-/// There is no such type.
+/// Returns the error reply if there is no such type.
 pub(super) fn client_type(name: &[u8]) -> Result<ClientType, CommandError> {
     let is_one_of = |names: &[&str]| names.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
     if is_one_of(&["normal"]) {

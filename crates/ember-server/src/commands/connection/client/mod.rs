@@ -1,4 +1,4 @@
-//! CLIENT: names and modes of connections, and closing them.
+//! CLIENT: sets names and modes of connections, lists connections, and closes them.
 
 mod filters;
 mod kill;

@@ -108,7 +108,7 @@ pub(super) const CAPA: ServerCommand = Command::new(
     Some(capa),
 );
 
-/// Handles CLIENT CAPA. Unknown capabilities are no errors, because they may be those of a newer server.
+/// Handles CLIENT CAPA. Accepts unknown capabilities, because they may belong to a newer server.
 fn capa(session: &mut Session<'_>) -> SessionResult {
     if session.args.iter().skip(2).any(|capability| capability.eq_ignore_ascii_case(b"redirect")) {
         session.client.view.follows_redirects.store(true, Ordering::Relaxed);
@@ -125,7 +125,7 @@ fn reply(session: &mut Session<'_>) -> SessionResult {
     } else if is_word(session.args, 2, "OFF") {
         *mode = ReplyMode::Off;
     } else if is_word(session.args, 2, "SKIP") {
-        // A connection without any replies stays so.
+        // SKIP has no effect on a connection whose replies are off.
         if *mode != ReplyMode::Off {
             *mode = ReplyMode::SkipNext;
         }

@@ -45,10 +45,10 @@ pub(super) const SETINFO: ServerCommand = Command::new(
     Some(setinfo),
 );
 
-/// Returns a name that fits into a line of `CLIENT LIST`: visible ASCII characters without spaces.
+/// Converts a name that fits into a line of `CLIENT LIST`: visible ASCII characters without spaces.
 ///
 /// # Errors
-/// `what` contains other characters.
+/// Returns an error that names `what` if `name` contains other characters.
 pub(in crate::commands::connection) fn valid_name(name: &[u8], what: &str) -> Result<Box<str>, CommandError> {
     match std::str::from_utf8(name) {
         Ok(text) if name.iter().all(u8::is_ascii_graphic) => Ok(text.into()),

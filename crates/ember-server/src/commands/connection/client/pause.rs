@@ -1,4 +1,4 @@
-//! CLIENT PAUSE and UNPAUSE.
+//! CLIENT PAUSE and UNPAUSE: delay the commands of all clients for a time.
 
 use emberkv_core::commands::arguments::{is_word, timeout_in_ms};
 use emberkv_core::error::CommandError;

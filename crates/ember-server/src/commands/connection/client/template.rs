@@ -2,7 +2,7 @@
 
 use emberkv_core::spec::{Category, Flags, Group, Spec};
 
-/// Subcommands about the caller's connection.
+/// The common part of subcommands about the caller's connection.
 pub(super) const OWN: Spec = Spec {
     group: Group::Connection,
     complexity: "O(1)",
@@ -10,6 +10,6 @@ pub(super) const OWN: Spec = Spec {
     ..Spec::DEFAULT
 };
 
-/// Subcommands about other connections.
+/// The common part of subcommands about other connections.
 pub(super) const ADMIN: Spec =
     Spec { flags: OWN.flags.union(Flags::ADMIN), categories: Category::CONNECTION, ..OWN };

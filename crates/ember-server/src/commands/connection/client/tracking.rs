@@ -85,7 +85,7 @@ fn tracking(session: &mut Session<'_>) -> SessionResult {
         let tracking = Arc::new(agree(wanted, session.client.tracking.as_deref())?);
         session.server.trackers.begin(&session.client.view, Arc::clone(&tracking));
         session.client.tracking = Some(tracking);
-        // The next commands of the batch notify the client, too.
+        // From the next command of the batch on, changes are collected for the client.
         session.turn.notices.collects_changes = session.server.trackers.is_broadcasting();
     } else {
         return Err(CommandError::Syntax);
@@ -94,7 +94,7 @@ fn tracking(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// The options of a call.
+/// The options of a CLIENT TRACKING call.
 #[derive(Default)]
 struct Options {
     is_broadcast: bool,
@@ -137,8 +137,8 @@ fn options(args: Args<'_>, server: &Server) -> Result<Options, CommandError> {
     Ok(options)
 }
 
-/// Returns the client's new tracking options, if the requested ones are consistent with each other and with the present
-/// ones.
+/// Returns the client's new tracking options. Fails if the requested options contradict each other or the current
+/// options.
 fn agree(wanted: Options, now: Option<&Tracking>) -> Result<Tracking, CommandError> {
     if !wanted.prefixes.is_empty() && !wanted.is_broadcast {
         return Err("ERR PREFIX option requires BCAST mode to be enabled".into());
@@ -180,23 +180,23 @@ fn agree(wanted: Options, now: Option<&Tracking>) -> Result<Tracking, CommandErr
     })
 }
 
-/// Merges the client's prefixes with the requested ones in order; none may begin with another. Without any, the empty
-/// prefix is used, which matches all keys.
+/// Returns the client's prefixes with the requested ones added in order; no prefix may begin with another. Without any
+/// prefix, the empty prefix is used, which matches all keys.
 fn join(wanted: Vec<Vec<u8>>, now: Option<&Tracking>) -> Result<Prefixes, CommandError> {
     let known = now.and_then(|now| now.prefixes.as_ref()).into_iter().flat_map(Prefixes::iter);
-    // Each with whether the client has it already.
+    // Maps each prefix to whether the client has it already.
     let mut all: BTreeMap<Vec<u8>, bool> = known.map(|prefix| (prefix.to_vec(), true)).collect();
     let wanted = if wanted.is_empty() && now.is_none() { vec![Vec::new()] } else { wanted };
     for prefix in wanted {
         if all.get(&prefix) == Some(&true) {
             continue;
         }
-        // Among prefixes that do not overlap, only the adjacent ones can overlap another.
+        // Existing prefixes do not overlap, so only the prefixes directly before and after the new one can overlap it.
         let before = all.range(..=prefix.clone()).next_back().filter(|(other, _)| prefix.starts_with(other));
         let after = || all.range(prefix.clone()..).next().filter(|(other, _)| other.starts_with(&prefix));
         if let Some((other, &is_known)) = before.or_else(after) {
             let which: &[u8] = if is_known { b"an existing" } else { b"another provided" };
-            // Of two provided ones, Redis names the earlier one first.
+            // If both prefixes are in this call, Redis's error names the earlier one first.
             let (first, second) = if is_known { (&prefix, other) } else { (other, &prefix) };
             let text = [
                 b"ERR Prefix '",

@@ -1,4 +1,4 @@
-//! CLIENT UNBLOCK: ends the wait of another client.
+//! CLIENT UNBLOCK: ends the blocking command of another client.
 
 use emberkv_core::commands::arguments::{integer, is_word};
 use emberkv_core::error::CommandError;

@@ -1,4 +1,4 @@
-//! ACL CAT.
+//! ACL CAT: lists the command categories, or the commands of one.
 
 use emberkv_core::error::{CommandError, quoted};
 use emberkv_core::spec::{Category, Command, Example, Spec};

@@ -1,4 +1,4 @@
-//! ACL LOAD and SAVE: the ACL file.
+//! ACL LOAD and SAVE: read and write the ACL file.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -38,7 +38,7 @@ const NO_FILE: &str = "ERR This Redis instance is not configured to use an ACL f
                        the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis \
                        configuration file set) in order to store users in the Redis configuration.";
 
-/// The same error as redis-cli shows it.
+/// The error without an ACL file, as redis-cli shows it in examples.
 const NO_FILE_SHOWN: &str = "(error) ERR This Redis instance is not configured to use an ACL file. You may want to \
                              specify users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you \
                              have a Redis configuration file set) in order to store users in the Redis configuration.";
@@ -46,7 +46,7 @@ const NO_FILE_SHOWN: &str = "(error) ERR This Redis instance is not configured t
 const NOT_SAVED: &str = "ERR There was an error trying to save the ACLs. Please check the server logs for more \
                          information";
 
-/// Returns the path of the file.
+/// Returns the path of the ACL file.
 fn path(session: &Session<'_>) -> Result<String, CommandError> {
     let path = session.server.config.snapshot().aclfile.clone();
     if path.is_empty() { Err(NO_FILE.into()) } else { Ok(path) }
@@ -54,7 +54,7 @@ fn path(session: &Session<'_>) -> Result<String, CommandError> {
 
 fn load(session: &mut Session<'_>) -> SessionResult {
     let (server, path) = (session.server, path(session)?);
-    // The client receives only the name of the file; the log has its path.
+    // The client receives only the name of the file; its full path is logged.
     let name = Path::new(&path).file_name().map_or(path.as_str().into(), OsStr::to_string_lossy);
     let replaced = server.acl.load_file(&path, &name, server.grammar());
     let replaced = replaced.map_err(|error| {

@@ -1,4 +1,4 @@
-//! ACL LOG: the newest denials.
+//! ACL LOG: lists or resets the newest denials.
 
 use ember_protocol::number::parse_i64;
 use emberkv_core::commands::arguments::is_word;
@@ -24,7 +24,7 @@ pub(super) const LOG: ServerCommand = Command::new(
     Some(log),
 );
 
-/// Entries in the reply when no count is given.
+/// The number of entries in a reply if the call gives none.
 const COUNT_DEFAULT: usize = 10;
 
 fn log(session: &mut Session<'_>) -> SessionResult {

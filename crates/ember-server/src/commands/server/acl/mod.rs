@@ -1,4 +1,4 @@
-//! ACL: users, their rights, and denied commands.
+//! ACL: manages users and their permissions, and lists denied calls.
 
 mod category;
 mod file;
@@ -93,7 +93,7 @@ const HELP_LINES: &[&str] = &[
     "    Return the user of this connection.",
 ];
 
-/// Closes the connections of removed users. The caller's own, if it is one of them, is closed after its reply.
+/// Closes the connections of removed users. The caller's own connection, if affected, is closed after its reply.
 fn close_connections(session: &Session<'_>, users: &[Arc<User>]) {
     if users.is_empty() {
         return;

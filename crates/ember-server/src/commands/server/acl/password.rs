@@ -1,4 +1,4 @@
-//! ACL GENPASS.
+//! ACL GENPASS: generates a random password.
 
 use ember_protocol::number::parse_i64;
 use emberkv_core::error::CommandError;
@@ -21,10 +21,10 @@ pub(super) const GENPASS: ServerCommand = Command::new(
     Some(genpass),
 );
 
-/// The number of bits when none is given.
+/// The length of a password in bits if the call gives none.
 const BITS_DEFAULT: usize = 256;
 
-/// The longest password, in bits.
+/// The maximum length of a password, in bits.
 const BITS_MAX: usize = 4096;
 
 const BITS_WRONG: &str = "ERR ACL GENPASS argument must be the number of bits for the output password, a positive \

@@ -1,4 +1,4 @@
-//! ACL SETUSER, GETUSER and DRYRUN: the rules of one user.
+//! ACL SETUSER, GETUSER and DRYRUN: change, show and test the rules of one user.
 
 use ember_protocol::Reply;
 use emberkv_core::error::CommandError;
@@ -74,7 +74,8 @@ fn setuser(session: &mut Session<'_>) -> SessionResult {
     Ok(revocation.map_or(Outcome::Done, |revocation| close_listeners(session, &revocation)))
 }
 
-/// Closes the connections with subscriptions that their user may no longer have; the caller's own after its reply.
+/// Closes the connections whose user has lost access to channels of their subscriptions. The caller's own connection is
+/// closed after its reply.
 fn close_listeners(session: &Session<'_>, revocation: &Revocation) -> Outcome {
     let server = session.server;
     let is_revoked = |kind, name: &[u8]| !revocation.allows(name, kind == Kind::Pattern);

@@ -1,4 +1,4 @@
-//! ACL DELUSER, LIST, USERS and WHOAMI: the set of users.
+//! ACL DELUSER, LIST, USERS and WHOAMI: delete and list users.
 
 use emberkv_core::spec::{Command, Example, Spec};
 

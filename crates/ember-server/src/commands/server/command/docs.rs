@@ -1,4 +1,4 @@
-//! COMMAND DOCS: the documentation that redis-cli and libraries show.
+//! COMMAND DOCS: returns the documentation of commands, which redis-cli and client libraries show.
 
 use ember_protocol::Reply;
 use emberkv_core::spec::{Command, Example, Spec};
@@ -27,7 +27,7 @@ pub(super) const DOCS: ServerCommand = Command::new(
 fn docs(session: &mut Session<'_>) -> SessionResult {
     let registry = &session.server.registry;
     let names = session.args.skip(2);
-    // Unknown names are omitted.
+    // As in Redis, unknown names are omitted from the reply.
     let commands: Vec<&Registered> = match names.len() {
         0 => registry.available().collect(),
         _ => names.iter().filter_map(|name| registry.find_full(name)).collect(),
@@ -89,7 +89,7 @@ fn reply_docs(reply: &mut Reply, registry: &Registry, command: &Registered) {
     reply.insert_map(mark, fields);
 }
 
-/// Writes a field with those flags that are set, or nothing if none is. Returns the number of fields.
+/// Writes the field `name` with the set flags, or nothing if no flag is set. Returns the number of fields written.
 fn reply_flags(reply: &mut Reply, name: &str, flags: &[(bool, &str)]) -> usize {
     let set: Vec<&str> = flags.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| *name).collect();
     if set.is_empty() {

@@ -1,4 +1,4 @@
-//! COMMAND GETKEYS and GETKEYSANDFLAGS: which arguments of a call are keys.
+//! COMMAND GETKEYS and GETKEYSANDFLAGS: find the keys among the arguments of a call.
 
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, KeyFlags, Spec};
@@ -41,7 +41,7 @@ pub(super) const GETKEYSANDFLAGS: ServerCommand = Command::new(
 
 const NO_COMMAND: &str = "ERR Invalid command specified";
 
-/// Returns the keys of the call in the arguments, with their flags.
+/// Returns the keys, with their flags, of the call that the arguments contain.
 fn keys_of<'c>(session: &Session<'c>) -> Result<Vec<(&'c [u8], KeyFlags)>, CommandError> {
     let call = session.args.skip(2);
     let registry = &session.server.registry;

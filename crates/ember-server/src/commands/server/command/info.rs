@@ -1,4 +1,4 @@
-//! COMMAND and COMMAND INFO: the facts that clients and proxies use for routing.
+//! COMMAND and COMMAND INFO: properties of commands, which clients and proxies use for routing.
 
 use ember_protocol::Reply;
 use emberkv_core::spec::{Begin, Category, Command, Example, Find, KeySpec, Spec};
@@ -68,7 +68,7 @@ fn reply_facts(reply: &mut Reply, registry: &Registry, command: &Registered) {
     reply.set(spec.keys.len());
     spec.keys.iter().for_each(|keys| reply_key_spec(reply, keys));
     match command.subcommands.len() {
-        // As in Redis: an empty list is a set.
+        // As in Redis, an empty list is replied as an empty set.
         0 => reply.set(0),
         count => reply.array(count),
     }
@@ -77,7 +77,7 @@ fn reply_facts(reply: &mut Reply, registry: &Registry, command: &Registered) {
     }
 }
 
-/// Writes a set of simple strings.
+/// Writes a RESP set of simple strings.
 pub(super) fn reply_words<'w>(reply: &mut Reply, words: impl Iterator<Item = &'w str>) {
     let words: Vec<&str> = words.collect();
     reply.set(words.len());
@@ -119,7 +119,7 @@ fn reply_key_spec(reply: &mut Reply, keys: &KeySpec) {
     }
 }
 
-/// A fact of a key specification.
+/// An element of a key specification in a reply.
 #[derive(Clone, Copy)]
 enum Fact {
     Number(i64),

@@ -1,4 +1,4 @@
-//! COMMAND COUNT and LIST.
+//! COMMAND COUNT and LIST: the number and the names of commands.
 
 use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
@@ -56,7 +56,7 @@ fn list(session: &mut Session<'_>) -> SessionResult {
         Some(_) if is_word(args, 3, "PATTERN") => {
             glob::matches(filter_value, command.full_name.as_bytes(), Case::Insensitive)
         }
-        // Modules do not exist.
+        // A filter by module matches nothing, because ember has no modules.
         Some(_) => false,
     };
     if args.len() == 5 && !["ACLCAT", "PATTERN", "MODULE"].iter().any(|word| is_word(args, 3, word)) {

@@ -1,4 +1,4 @@
-//! COMMAND: the commands of the server, as described by their specifications.
+//! COMMAND: describes the commands of the server, based on their specifications.
 
 mod docs;
 mod getkeys;
@@ -33,7 +33,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command {
     ],
 }];
 
-/// The common part of the subcommands.
+/// The common part of COMMAND's subcommands.
 const TEMPLATE: Spec = Spec {
     group: Group::Server,
     categories: Category::CONNECTION,

@@ -1,4 +1,4 @@
-//! DEBUG DIGEST and DIGEST-VALUE: signatures of all data, and of the values of keys.
+//! DEBUG DIGEST and DIGEST-VALUE: digests of the data set and of the values of keys.
 
 use ember_persistence::full_path::without_directories;
 use emberkv_core::error::CommandError;
@@ -10,7 +10,8 @@ use crate::executor::session::{Outcome, Session, SessionResult};
 use crate::server::Server;
 use crate::tiers::Tiers;
 
-/// Handles DEBUG DIGEST. The number of a database with keys precedes them; the order of the keys does not matter.
+/// Handles DEBUG DIGEST. Each database that contains keys adds its number and its keys; the order of keys does not
+/// matter.
 pub(super) fn digest(session: &mut Session<'_>) -> SessionResult {
     let keyspace = &session.server.keyspace;
     let now_ms = session.turn.now_ms;
@@ -40,7 +41,7 @@ pub(super) fn digest(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Adds the value of an entry, fetched if it is cold.
+/// Adds the value of an entry, after fetching it if it is cold.
 fn add_value(
     server: &Server,
     digest: &mut Digest,

@@ -1,4 +1,4 @@
-//! DEBUG: for tests and developers, disabled unless `enable-debug-command` allows it.
+//! DEBUG: commands for tests and developers, disabled unless `enable-debug-command` allows them.
 
 mod digest;
 mod protocol;
@@ -108,7 +108,7 @@ const HELP: &[&str] = &[
      size.",
 ];
 
-/// A subcommand, the minimum and maximum number of its arguments, and its handler.
+/// The name of a subcommand, the minimum and maximum number of its arguments, and its handler.
 type Subcommand = (&'static str, usize, usize, fn(&mut Session<'_>) -> SessionResult);
 
 const SUBCOMMANDS: &[Subcommand] = &[
@@ -166,7 +166,7 @@ fn debug(session: &mut Session<'_>) -> SessionResult {
     }
 }
 
-/// The longest sleep. A longer one is a mistake: only a signal would end it.
+/// The maximum duration of DEBUG SLEEP. A longer sleep is a mistake, and only a signal would end it.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
 
 fn sleep(session: &mut Session<'_>) -> SessionResult {
@@ -176,7 +176,7 @@ fn sleep(session: &mut Session<'_>) -> SessionResult {
     let guards = keyspace.lock_all();
     thread::sleep(duration);
     keyspace.release_all(guards);
-    // Keys that have expired meanwhile have expired for the clients served next, too.
+    // Updates the time, so that keys that expired during the sleep are expired for the next clients.
     session.turn.catch_up(unix_ms());
     session.reply.ok();
     Ok(Outcome::Done)

@@ -1,4 +1,4 @@
-//! DEBUG PROTOCOL: one value of each type of the protocol.
+//! DEBUG PROTOCOL: returns one value of each protocol type.
 
 use ember_protocol::Reply;
 

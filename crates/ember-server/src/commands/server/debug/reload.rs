@@ -1,7 +1,7 @@
-//! DEBUG RELOAD and LOADAOF: replace the data set in memory by that in the files.
+//! DEBUG RELOAD and LOADAOF: replace the data set in memory by the data set in the files.
 //!
-//! They have exclusive access. The contents of the files are not journaled: after a RELOAD that has changed something,
-//! a rewrite brings the AOF up to date.
+//! Both have exclusive access. The loaded data are not journaled: if a RELOAD has changed the data set, the AOF is
+//! rewritten.
 
 use std::sync::atomic::Ordering;
 
@@ -19,7 +19,7 @@ use crate::snapshot::point_in_time::Purpose;
 use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
 
-/// Options of RELOAD in addition to reading the file.
+/// The options of DEBUG RELOAD.
 #[derive(Clone, Copy)]
 struct Options {
     saves: bool,
@@ -44,7 +44,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Returns whether the keys may differ afterwards.
+    /// Returns whether the reload may change the data set.
     fn changes_data(self) -> bool {
         !self.saves || !self.empties
     }
@@ -76,7 +76,7 @@ pub(super) fn loadaof(_: &mut Session<'_>) -> SessionResult {
     }))
 }
 
-/// Runs `act` with exclusive access, which a call inside a transaction or a script does not have for itself alone.
+/// Runs `act` with exclusive access. Fails inside a transaction or script, whose exclusive access other calls share.
 fn with_exclusive_access(
     execution: &mut Execution<'_>,
     act: impl FnOnce(&mut Executor) -> Result<(), CommandError>,

@@ -1,4 +1,4 @@
-//! Redis's digests of data: the same data have the same digest on every server.
+//! Redis's digests of data: equal data have equal digests on every server.
 //!
 //! A part is *mixed in* where order matters: the digest is xored with the SHA-1 of the part and replaced by the SHA-1
 //! of the result. Where order does not matter, digests are combined by xor alone.
@@ -11,29 +11,29 @@ use emberkv_core::types::{Aggregate, Collection};
 
 use ember_scripting::sha1;
 
-/// A digest; all zero for nothing.
+/// A digest; all bytes are zero if nothing was added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Digest([u8; 20]);
 
 impl Digest {
-    /// Adds a part without regard to order.
+    /// Adds a part; the order of combined parts does not matter.
     fn combine(&mut self, part: &[u8]) {
         let hash = sha1::digest(part);
         self.0.iter_mut().zip(hash).for_each(|(byte, other)| *byte ^= other);
     }
 
-    /// Adds the next part.
+    /// Adds a part whose position in the order matters.
     pub(super) fn mix(&mut self, part: &[u8]) {
         self.combine(part);
         self.0 = sha1::digest(&self.0);
     }
 
-    /// Adds the digest of a whole without regard to order.
+    /// Adds a digest; the order of combined digests does not matter.
     pub(super) fn combine_digest(&mut self, other: &Digest) {
         self.combine(&other.0);
     }
 
-    /// Adds the type, the value and whether it expires. Fields that have expired at `now_ms` are omitted.
+    /// Adds the type, the value and whether the key expires. Skips fields that have expired at `now_ms`.
     pub(super) fn add_value(&mut self, entry: EntryRef<'_>, value: ValueRef<'_>, now_ms: i64) {
         let number: u32 = match entry.value_type() {
             ValueType::String => 0,
@@ -41,7 +41,7 @@ impl Digest {
             ValueType::Set => 2,
             ValueType::SortedSet => 3,
             ValueType::Hash => 4,
-            // The number that all module types share.
+            // In Redis, vector sets are a module type, and all module types have this number.
             ValueType::VectorSet => 5,
             ValueType::Stream => 6,
         };
@@ -80,7 +80,7 @@ impl Digest {
                 self.combine_digest(&one);
             }),
             Aggregate::VectorSet(set) => {
-                // The parts are collected in a separate digest first, as Redis does for all module types.
+                // As Redis does for module types, the parts are first collected in a separate digest.
                 let mut all = Digest::default();
                 let mut one = Digest::default();
                 one.mix(digits.format(set.len()).as_bytes());

@@ -1,4 +1,4 @@
-//! DEBUG OBJECT, SDSLEN, HTSTATS, HTSTATS-KEY and POPULATE: how keys are stored, and creation of many keys.
+//! DEBUG OBJECT, SDSLEN, HTSTATS, HTSTATS-KEY and POPULATE: show how keys are stored, and create many keys.
 
 use ember_protocol::number::parse_i64;
 use emberkv_core::commands::arguments::is_word;
@@ -14,7 +14,7 @@ use emberkv_core::types::{Aggregate, Collection};
 use crate::executor::session::{Outcome, Session, SessionResult};
 use crate::tiers::{Tiers, demotion};
 
-/// Calls `inspect` with the entry of a key, even an expired one that was not accessed since.
+/// Calls `inspect` with the entry of a key, even if the key has expired but is not removed yet.
 pub(super) fn with_entry<R>(
     session: &Session<'_>,
     key: &[u8],
@@ -27,10 +27,11 @@ pub(super) fn with_entry<R>(
     data.find(database, hash, key).map(|at| inspect(data.entry(database, at)))
 }
 
-/// Like [`with_entry`], with a cold value fetched first. The worker waits for the disk: this is for tools.
+/// Like [`with_entry`], but fetches a cold value first. The worker waits for the disk, which is acceptable only for
+/// debugging.
 ///
 /// # Errors
-/// It cannot be read.
+/// Returns an error if the value cannot be read.
 pub(super) fn with_value<R>(
     session: &Session<'_>,
     key: &[u8],
@@ -49,13 +50,13 @@ pub(super) fn with_value<R>(
             }
         }
     }
-    // Under the same lock, because the value could be demoted again.
+    // `inspect` runs under the same lock as the fetch, because the value could be demoted again.
     let found = data.find(database, hash, key).map(|at| inspect(data.entry(database, at)));
     server.keyspace.publish_bytes(server.keyspace.release(hash.shard(), data));
     Ok(found)
 }
 
-/// The bytes of a DUMP payload that are not the value's: its kind, version and checksum.
+/// The number of bytes of a DUMP payload that are not part of the value: its type, version and checksum.
 const PAYLOAD_FRAME_BYTES: usize = 11;
 
 pub(super) fn tier(session: &mut Session<'_>) -> SessionResult {
@@ -88,7 +89,7 @@ pub(super) fn object(session: &mut Session<'_>) -> SessionResult {
     let key = session.args.at(2);
     let hash = session.server.keyspace.hash(key);
     let line = with_value(session, key, |entry| {
-        // Redis shows an address here. Shard and tag are enough to see whether two keys are adjacent.
+        // Redis shows an address here. Shard and tag suffice to see whether two keys are adjacent.
         format!(
             "Value at:0x{:03x}{:05x} refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}{}",
             hash.shard(),
@@ -104,7 +105,7 @@ pub(super) fn object(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Returns the additional fields for a list of several nodes.
+/// Returns the additional fields for a list that consists of several nodes.
 fn nodes_line(entry: EntryRef<'_>, limits: &EncodingLimits) -> String {
     let Some(Aggregate::List(list)) = entry.aggregate() else { return String::new() };
     if list.encoding_name() != "quicklist" {
@@ -165,7 +166,7 @@ pub(super) fn htstats_key(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// The maximum number of keys of one POPULATE: more than fit into any machine.
+/// The maximum number of keys that one POPULATE creates, which exceeds the memory of any machine.
 const POPULATE_MAX: i64 = 1 << 36;
 
 pub(super) fn populate(session: &mut Session<'_>) -> SessionResult {
@@ -201,8 +202,8 @@ pub(super) fn populate(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Handles DEBUG SDSLEN: the lengths of a key and of its string value. Neither has spare capacity; the size of both
-/// together is reported for the value.
+/// Handles DEBUG SDSLEN: replies with the lengths of a key and of its string value. Neither has spare capacity. The
+/// allocated size of both together is reported as that of the value.
 pub(super) fn sdslen(session: &mut Session<'_>) -> SessionResult {
     let key = session.args.at(2);
     let found = with_value(session, key, |entry| {

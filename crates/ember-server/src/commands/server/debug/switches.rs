@@ -1,4 +1,4 @@
-//! DEBUG switches and settings for tests, in effect until the server exits.
+//! DEBUG settings for tests, which stay in effect until the server exits.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,7 +11,7 @@ use crate::server::debug_switches::DebugSwitches;
 use crate::system::random_name::random_name;
 use crate::tiers::Tiers;
 
-/// Redis accepts no larger threshold for large elements.
+/// The maximum threshold in bytes for large elements that Redis accepts.
 const PACKED_THRESHOLD_MAX: u64 = (1 << 32) - (1 << 20);
 
 fn switch(
@@ -39,7 +39,7 @@ pub(super) fn set_disable_deny_scripts(session: &mut Session<'_>) -> SessionResu
 
 pub(super) fn set_skip_checksum_validation(session: &mut Session<'_>) -> SessionResult {
     let outcome = switch(session, |switches| &switches.skips_checksums, false);
-    // For the next command of the same pipeline, too.
+    // The setting also applies to the next command of the same pipeline.
     session.turn.settings.payload_checks.checksum =
         !session.server.debug.skips_checksums.load(Ordering::Relaxed);
     outcome
@@ -84,7 +84,7 @@ pub(super) fn quicklist_packed_threshold(session: &mut Session<'_>) -> SessionRe
     Ok(Outcome::Done)
 }
 
-/// Parses a size in bytes, with or without a unit of the configuration.
+/// Parses a size in bytes, with or without a unit as in the configuration.
 fn size(text: &[u8]) -> Option<u64> {
     let unit_at = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(unit_at);

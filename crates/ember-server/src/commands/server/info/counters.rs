@@ -1,4 +1,4 @@
-//! The sections of INFO with counters: stats, commandstats, errorstats, latencystats.
+//! The INFO sections that contain counters: stats, commandstats, errorstats, latencystats.
 
 use std::sync::atomic::Ordering;
 
@@ -48,7 +48,7 @@ pub(super) fn stats(report: &mut Report<'_>) {
     report.line("expire_cycle_cpu_milliseconds", milliseconds);
     report.line("evicted_keys", sum(|stats| &stats.evicted));
     report.line("evicted_clients", sum(|stats| &stats.evicted_clients));
-    // Scripts stay until SCRIPT FLUSH.
+    // Scripts are removed only by SCRIPT FLUSH.
     report.zeros(&["evicted_scripts"]);
     report.line("total_eviction_exceeded_time", server.over_limit.total_ms(report.now_ms));
     report.line("current_eviction_exceeded_time", server.over_limit.current_ms(report.now_ms));
@@ -107,7 +107,7 @@ pub(super) fn stats(report: &mut Report<'_>) {
     report.line("ember_keyspace_changes", sum(|stats| &stats.changes));
 }
 
-/// Writes the turns of all workers' loops, their time in µs, and that of the commands in them.
+/// Writes the number of turns of all workers' event loops, their total time in µs, and the part spent on commands.
 fn event_loop(report: &mut Report<'_>) {
     let server = report.server;
     let per_second = server.rates.per_second();
@@ -162,7 +162,8 @@ pub(super) fn latencystats(report: &mut Report<'_>) {
     }
 }
 
-/// Returns the time in µs that `percent` of the calls did not exceed: the upper bound of the bucket of that call.
+/// Returns an upper bound in µs of the duration of `percent` of the calls: the bound of the histogram bucket that
+/// contains the last of these calls.
 fn percentile(counts: &[u64; LATENCY_BUCKETS], percent: f64) -> f64 {
     let total: u64 = counts.iter().sum();
     let wanted = (total as f64 * percent / 100.0).ceil().max(1.0) as u64;

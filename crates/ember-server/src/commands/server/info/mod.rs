@@ -1,4 +1,4 @@
-//! INFO: the state of the server as text, in sections.
+//! INFO: reports the state of the server as text, in sections.
 
 mod counters;
 mod system;
@@ -32,14 +32,14 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Some(info),
 )];
 
-/// The data from which sections are written, collected once.
+/// The data for the sections of one reply, collected once.
 struct Report<'r> {
     server: &'static Server,
     config: &'r Config,
     now_ms: i64,
-    /// Collected for the first section that needs it.
+    /// The census of clients and keys, collected when the first section needs it.
     census: Option<Rc<Census>>,
-    /// The lines of the section being written.
+    /// The lines of the current section.
     text: String,
 }
 
@@ -50,16 +50,16 @@ impl Report<'_> {
         Rc::clone(self.census.get_or_insert_with(take))
     }
 
-    /// Adds a line `name:value`.
+    /// Adds the line `name:value`.
     fn line(&mut self, name: &str, value: impl std::fmt::Display) {
-        // Appended piece by piece: formatting everything with `write!` takes twice as long.
+        // The parts are appended separately: formatting the whole line with `write!` takes twice as long.
         self.text += name;
         self.text += ":";
         _ = write!(self.text, "{value}");
         self.text += "\r\n";
     }
 
-    /// Adds lines whose value is zero: fields of features that do not exist here, for clients that expect the fields.
+    /// Adds lines with the value zero for features that do not exist here, because clients expect the fields.
     fn zeros(&mut self, names: &[&str]) {
         names.iter().for_each(|name| self.line(name, 0));
     }
@@ -68,7 +68,7 @@ impl Report<'_> {
 struct Section {
     name: &'static str,
     title: &'static str,
-    /// Whether INFO without arguments includes it.
+    /// Whether INFO without arguments includes this section.
     is_default: bool,
     write: fn(&mut Report<'_>),
 }
@@ -101,7 +101,7 @@ const SECTIONS: &[Section] = &[
     section("keyspace", "Keyspace", true, system::keyspace),
 ];
 
-/// More bytes than INFO without arguments needs.
+/// The initial capacity of the text in bytes, more than INFO without arguments needs.
 const USUAL_BYTES: usize = 8 * 1024;
 
 fn info(session: &mut Session<'_>) -> SessionResult {

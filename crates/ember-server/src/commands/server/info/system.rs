@@ -1,5 +1,4 @@
-//! The sections of INFO about the state of the server: server, clients, memory, persistence, replication, cpu,
-//! keyspace.
+//! The INFO sections about the state of the server: server, clients, memory, persistence, replication, cpu, keyspace.
 
 use std::fs;
 use std::sync::LazyLock;
@@ -39,7 +38,7 @@ pub(super) fn server(report: &mut Report<'_>) {
     let supervised = supervisor::effective(report.config.supervised);
     report.line("redis_version", report.config.redis_version);
     report.line("ember_version", env!("CARGO_PKG_VERSION"));
-    // As many digits as Redis has.
+    // Shortened to the number of digits that Redis shows.
     report.line("redis_git_sha1", ember_version::COMMIT.get(..8).unwrap_or("00000000"));
     report.line("redis_git_dirty", 0);
     report.line("redis_build_id", 0);
@@ -76,7 +75,8 @@ pub(super) fn server(report: &mut Report<'_>) {
     }
 }
 
-/// Writes the certificates of the server and of its authority. Connections that the server opens have none.
+/// Writes the fields about the certificates of the server and of its authority. The fields about the certificate of
+/// outgoing connections have empty values, because INFO does not report it.
 pub(super) fn tls(report: &mut Report<'_>) {
     let facts = report.server.tls.certificate_facts();
     for (name, fact) in
@@ -95,7 +95,7 @@ fn bind(report: &Report<'_>) -> String {
 static EXECUTABLE: LazyLock<String> =
     LazyLock::new(|| std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default());
 
-/// The name and release of the system, and the processor.
+/// The name and release of the operating system, and the processor architecture.
 static OPERATING_SYSTEM: LazyLock<String> = LazyLock::new(|| {
     let read = |name: &str| {
         let text = fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
@@ -133,8 +133,8 @@ pub(super) fn clients(report: &mut Report<'_>) {
     report.line("paused_timeout_milliseconds", pause.map_or(0, |pause| pause.left_ms));
 }
 
-/// Writes the memory of scripts. Scripts and functions share the interpreters: all their memory is reported as that of
-/// scripts.
+/// Writes the memory of scripts. Scripts and functions share the interpreters, so the whole memory of interpreters is
+/// reported as that of scripts.
 fn scripts(report: &mut Report<'_>) {
     let scripting = &report.server.scripting;
     let interpreters = scripting.interpreter_bytes();
@@ -203,7 +203,7 @@ pub(super) fn memory(report: &mut Report<'_>) {
     report.line("lazyfreed_objects", reclaim::freed());
 }
 
-/// Writes the state of persistence; fields of features that do not exist here have fixed values.
+/// Writes the state of persistence. Fields of features that do not exist here have constant values.
 pub(super) fn persistence(report: &mut Report<'_>) {
     let snapshots = SnapshotState::of(report.server);
     let number = |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
@@ -237,7 +237,7 @@ pub(super) fn persistence(report: &mut Report<'_>) {
     loading(report);
 }
 
-/// Writes the progress of loading, while it lasts.
+/// Writes the progress of loading, during loading only.
 fn loading(report: &mut Report<'_>) {
     if !report.server.is_loading() {
         return;
@@ -267,7 +267,7 @@ fn aof(report: &mut Report<'_>) {
     report.line("aof_last_cow_size", SnapshotState::of(report.server).claims.preimage_bytes());
 }
 
-/// Writes fields that Redis has only while there is an AOF.
+/// Writes the fields that Redis shows only if the AOF is enabled.
 fn aof_files(report: &mut Report<'_>) {
     let aof = &Aof::of(report.server).state;
     if !report.server.journal.is_read_by(Reader::Aof) {
@@ -317,7 +317,7 @@ pub(super) fn replication(report: &mut Report<'_>) {
     let (before, before_end) = history.before.unzip();
     report.line("master_replid2", before.unwrap_or_else(|| "0".repeat(40)));
     report.line("master_repl_offset", end);
-    // As in Redis, the offset of the first byte that is not in both.
+    // As in Redis, this is the offset of the first byte that the two histories do not share.
     report.line("second_repl_offset", before_end.map_or(-1, |end| end as i64 + 1));
     let first = primary.first_kept();
     report.line("repl_backlog_active", u8::from(first.is_some()));
@@ -327,11 +327,11 @@ pub(super) fn replication(report: &mut Report<'_>) {
     report.line("repl_backlog_histlen", first.map_or(0, |first| primary.end() - first));
 }
 
-/// Writes the state of a replica's link.
+/// Writes the state of a replica's connection to its primary.
 fn replica(report: &mut Report<'_>, link: &LinkReport) {
     let seconds_since = |then_ms: i64| (report.now_ms - then_ms).max(0) / 1000;
     let is_up = link.phase == Phase::Connected;
-    // As in Redis, where offsets without a stream are 1.
+    // As in Redis, offsets are 1 if there is no stream.
     let (read, applied) = link.offsets.unwrap_or((1, 1));
     let last_io = link.read_ms.map_or(-1, seconds_since);
     let copied_s = seconds_since(link.copy.read_ms);
@@ -392,7 +392,7 @@ pub(super) fn keyspace(report: &mut Report<'_>) {
     }
 }
 
-/// Writes the statistics of cold values.
+/// Writes the statistics of demoted and fetched values.
 pub(super) fn tiers(report: &mut Report<'_>) {
     let figures = Figures::of(report.server);
     for (name, figure) in figures.now().into_iter().chain(figures.since_start()) {
