@@ -1,8 +1,8 @@
 //! The keyspace without a network: batches of GET and SET on a million keys, compared with a bare hash table, on one
 //! and on two threads, and on one hot key.
 //!
-//! `cargo bench -p emberkv-core`. Each figure is for one command; a batch is 64 commands, prepared as the server does:
-//! hash all, fetch table lines, fetch entries, run.
+//! `cargo bench -p emberkv-core`. Each figure is the time of one command. A batch is 64 commands, run like a server's
+//! batch: hash all keys, prefetch table lines, prefetch entries, run.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -19,7 +19,8 @@ use emberkv_core::turn::{Random, Turn};
 
 const KEYS: u64 = 1_000_000;
 const BATCH: usize = 64;
-/// Different batches, so that keys differ from one batch to the next while the batches themselves stay in the cache.
+/// The number of different batches: enough that keys differ from one batch to the next, and few enough that the batches
+/// themselves stay in the cache.
 const BATCHES: usize = 4096;
 const VALUE: [u8; 64] = [b'v'; 64];
 
@@ -37,7 +38,7 @@ fn keyspace() -> Keyspace {
     Keyspace::new(&options).expect("the system gives random bytes")
 }
 
-/// Returns batches of `name` on keys that `choose` returns.
+/// Returns batches of the command `name` on keys whose numbers `choose` returns.
 fn batches(name: &[u8], mut choose: impl FnMut() -> u64) -> Vec<OwnedBatch> {
     let batch = |_| {
         let mut batch = OwnedBatch::new();

@@ -1,6 +1,7 @@
-//! Lists without a network: a queue from either end, and reads of a list of a million elements.
+//! Lists without a network: pushes and pops at both ends of a queue, and reads of a list of a million elements.
 //!
-//! `cargo bench -p emberkv-core --bench lists`. Each figure is for one command; a batch is 64 commands on one key.
+//! `cargo bench -p emberkv-core --bench lists`. Each figure is the time of one command; a batch is 64 commands on one
+//! key.
 
 use std::hint::black_box;
 
@@ -46,7 +47,7 @@ impl Bench {
     }
 }
 
-/// A batch, and the commands it calls.
+/// A batch, and the commands that it calls.
 #[derive(Default)]
 struct Work {
     batch: OwnedBatch,

@@ -1,9 +1,10 @@
-//! How long calls that change a vector set hold the lock of its shard, while a thread links the elements that they add.
+//! The time for which calls that change a vector set hold the lock of its shard, while a thread links the added
+//! elements.
 //!
 //! `cargo bench -p emberkv-core --bench vectors`. `VECTORS`, `DIMENSIONS` and `CALLS` set the number of elements of the
-//! set, their dimensions, and the number of measured calls of each kind. A lock is measured from when it is taken until
-//! it is released; the work of a call before that, and waking waiters after it, are not counted. The last two lines are
-//! of the linking thread, whose waiting time is included.
+//! set, their dimensions, and the number of measured calls of each kind. The time runs from taking the lock to its
+//! release; the work of a call before that, and waking waiters after it, are excluded. The last two lines of the output
+//! are those of the linking thread, and include its time of waiting for the lock.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark ends where something is wrong")]
 
@@ -23,8 +24,8 @@ use emberkv_core::turn::{Random, Turn};
 
 const KEY: &[u8] = b"vectors";
 
-/// The number of vectors that may wait to be linked while a set is filled and while calls are measured. It is low so
-/// that calls arrive at the rate of linking, not in bursts that find all data in the caches.
+/// The number of vectors that may wait to be linked while a set is filled and while calls are measured. The number is
+/// low so that calls arrive at the rate of linking, not in bursts that find all data in the caches.
 const PENDING: usize = 512;
 const PENDING_MEASURED: usize = 8;
 
@@ -51,7 +52,7 @@ impl<'k> Worker<'k> {
         Worker { keyspace, turn, reply: Reply::new(Protocol::Resp2) }
     }
 
-    /// How long the call holds the lock of its key's shard.
+    /// Runs a call, and returns the time for which it holds the lock of its key's shard.
     fn run(&mut self, words: &[&[u8]]) -> Duration {
         let mut batch = OwnedBatch::new();
         batch.push(words);
@@ -76,14 +77,14 @@ impl<'k> Worker<'k> {
         }
         .unwrap();
         let held = start.elapsed();
-        // Waiters are woken here, after the lock is released.
+        // The release also wakes waiters, which is not measured.
         guards.release(keyspace, turn);
         turn.notices.errands.clear();
         keyspace.publish_bytes(std::mem::take(&mut turn.growth_bytes));
         held
     }
 
-    /// The number of vectors that wait to be linked.
+    /// Returns the number of vectors that wait to be linked.
     fn pending(&mut self) -> usize {
         self.run(&[b"VECTOR.INFO", KEY]);
         let reply = String::from_utf8(self.reply.to_vec()).unwrap();
@@ -92,10 +93,10 @@ impl<'k> Worker<'k> {
     }
 }
 
-/// Links vectors as the threads of a server do.
+/// A thread that links vectors as the linking threads of a server do.
 struct Linker<'k> {
     keyspace: &'k Keyspace,
-    /// Slots of removed vectors that wait to be freed.
+    /// The number of slots of removed vectors that wait to be released.
     dead: AtomicUsize,
     is_over: AtomicBool,
     begun: Mutex<Vec<Duration>>,
@@ -165,7 +166,8 @@ fn measure(option: &str, (vectors, dim, calls): (usize, usize, usize)) {
             let blob = blob(dim, &mut random);
             let held = words(&mut worker, &name(at), &blob, option.as_bytes());
             calls_made += 1;
-            // Measured calls arrive at the rate of linking, not in bursts that find all data in the caches.
+            // Waits, so that measured calls arrive at the rate of linking, not in bursts that find all data in the
+            // caches.
             while worker.pending() + linker.dead()
                 > if calls_made > vectors { PENDING_MEASURED } else { PENDING }
             {
@@ -194,7 +196,7 @@ fn measure(option: &str, (vectors, dim, calls): (usize, usize, usize)) {
 }
 
 fn main() {
-    // Cargo also runs benchmarks as tests, which should be short.
+    // Cargo also runs benchmarks as tests; then the run is short.
     let is_test = !env::args().any(|argument| argument == "--bench");
     let (vectors, calls) = if is_test { (200, 100) } else { (10_000, 2000) };
     let sizes = (number("VECTORS", vectors), number("DIMENSIONS", 384), number("CALLS", calls));

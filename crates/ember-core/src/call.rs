@@ -7,50 +7,51 @@ use crate::keys::Keys;
 use crate::keyspace::Keyspace;
 use crate::turn::Turn;
 
-/// Steps that take no longer than offloading them would.
+/// The steps that a call may always process on the worker: offloading them would take at least as long.
 const FEW_STEPS: usize = 256;
 
-/// Factor on the steps of a short call up to which a change in place is not offloaded: such a change is too short for
-/// other clients to notice.
+/// An in-place change of up to this multiple of a short call's steps is not offloaded: it is too short for other
+/// clients to notice.
 const CHANGED_FACTOR: usize = 2;
 
-/// An in-place change of less than this fraction (1/32) of a value's elements is not offloaded: copying all of them
-/// would take longer for the client, and for waiting writers of the key, than other clients would save.
+/// An in-place change of less than this fraction (1/32) of a value's elements is not offloaded: copying the whole value
+/// would delay its client and waiting writers of the key for longer than it would spare other clients.
 const CHANGED_PART_MIN: usize = 32;
 
-/// A handler's result: success with its reply written, or an error with nothing written.
+/// The result of a handler: it has written its reply, or returns an error and has written nothing.
 pub type CommandResult = Result<(), CommandError>;
 
 /// A call whose keys' shards are locked.
 pub struct Call<'c, 'k> {
-    /// The arguments; 0 is the name. For a subcommand, 0 is the name of the container and 1 its own.
+    /// The arguments; argument 0 is the name of the command. In a call of a subcommand, argument 0 is the name of the
+    /// container and argument 1 that of the subcommand.
     pub args: Args<'c>,
-    /// The keys.
+    /// The keys among the arguments.
     pub keys: Keys<'c, 'k>,
-    /// The reply.
+    /// The buffer for the reply.
     pub reply: &'c mut Reply,
-    /// Whether the call may wait for a change of its keys.
+    /// Whether the call may wait until one of its keys changes.
     pub waiting: Waiting,
 }
 
 impl Call<'_, '_> {
     /// Returns how many elements, or steps of about the same duration, the call may process under its locks. A call
-    /// that needs more, and has changed nothing yet, returns [`Attempt::Offload`].
+    /// that needs more steps, and has changed nothing yet, returns [`Attempt::Offload`].
     #[inline]
     pub fn steps_max(&self) -> usize {
         self.waiting.steps_max(self.keys.turn)
     }
 
-    /// Returns whether the call must return [`Attempt::Offload`] because it changes this many elements of a value of
-    /// `len` in place. When offloaded, it changes a copy.
+    /// Returns whether the call must return [`Attempt::Offload`] because it changes `changed` of a value's `len`
+    /// elements in place. An offloaded call changes a copy.
     #[inline]
     pub fn is_long_change(&self, changed: usize, len: usize) -> bool {
         changed > self.steps_max().saturating_mul(CHANGED_FACTOR) && len / CHANGED_PART_MIN <= changed
     }
 
     /// Like [`Call::steps_max`], for vector searches. Once the searches of this turn have used up their steps, the
-    /// limit is low: otherwise many short searches would block other clients as long as a long one. A caller that
-    /// searches then calls [`Turn::count_search`].
+    /// limit is low: otherwise many short searches would block other clients as long as a long one. After its search,
+    /// the caller calls [`Turn::count_search`].
     pub fn search_steps_max(&self) -> usize {
         let steps_max = self.steps_max();
         let may_wait = self.waiting == Waiting::Allowed;
@@ -75,14 +76,14 @@ impl Waiting {
     }
 }
 
-/// Whether a call may wait for a change of its keys.
+/// Whether a call may wait until one of its keys changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
-    /// No, as in a transaction: the call replies as after a timeout.
+    /// The call may not wait, as in a transaction: it replies as after a timeout.
     Never,
-    /// No, and the call is a script's.
+    /// The call may not wait, because a script makes it.
     InScript,
-    /// Yes.
+    /// The call may wait.
     Allowed,
     /// The call has waited and is run again because one of its keys has changed.
     Retry,
@@ -92,10 +93,11 @@ pub enum Waiting {
 pub enum Attempt {
     /// The reply is written.
     Done,
-    /// Nothing is written: the call must be run again when one of its keys has changed. Only if [`Waiting`] allows it.
+    /// Nothing is written: the call must be run again when one of its keys has changed. Returned only if [`Waiting`]
+    /// allows it.
     Wait(Wait),
     /// Nothing is written or changed: the call is long-running ([`Call::steps_max`]) and must be run on borrowed values
-    /// ([`crate::dispatch::loan`]). Only for a command with [`Run::may_be_long`].
+    /// ([`crate::dispatch::loan`]). Returned only by commands with [`Run::may_be_long`].
     Offload,
     /// Nothing is written or changed: values are missing ([`Turn::missing`]). The call must be run again when they are
     /// resident. Only while [`Turn::checks_values`].
@@ -106,8 +108,8 @@ pub enum Attempt {
 pub struct Wait {
     /// The timeout in ms; `None` means no timeout.
     pub timeout_ms: Option<u64>,
-    /// Writes the reply of a call that may not wait, in a transaction or script. After a timeout the reply is
-    /// [`Reply::null_array`] for every command.
+    /// Writes the reply of a call that may not wait because it is part of a transaction or script. After a timeout the
+    /// reply is [`Reply::null_array`] for every command.
     pub empty_reply: fn(&mut Reply),
     /// The call to run again, if it differs from the original.
     pub instead: Option<OwnedBatch>,
@@ -118,15 +120,15 @@ pub type AttemptResult = Result<Attempt, CommandError>;
 
 /// A call on the whole keyspace; no lock is held.
 pub struct KeyspaceCall<'c> {
-    /// The arguments; 0 is the name.
+    /// The arguments; argument 0 is the name of the command.
     pub args: Args<'c>,
-    /// All data.
+    /// The keyspace that the call accesses.
     pub keyspace: &'c Keyspace,
     /// The number of the selected database.
     pub database: usize,
-    /// The worker's state.
+    /// The state of the worker that runs the call.
     pub turn: &'c mut Turn,
-    /// The reply.
+    /// The buffer for the reply.
     pub reply: &'c mut Reply,
     /// Whether the call may be offloaded.
     pub waiting: Waiting,
@@ -138,36 +140,35 @@ pub type Locked<'c> = Box<dyn FnOnce(&mut Call<'_, '_>) -> CommandResult + 'c>;
 /// How a data command is run.
 #[derive(Clone, Copy, Debug)]
 pub enum Run {
-    /// With the shards of its keys locked.
+    /// The handler runs while the shards of the call's keys are locked.
     Keys(fn(&mut Call<'_, '_>) -> CommandResult),
-    /// Like `Keys`, with a preparation that takes a while, needs only the arguments and runs before the shards are
-    /// locked.
+    /// Like `Keys`, but the work that needs only the arguments and takes long is done before the shards are locked.
     Prepared(for<'c> fn(Args<'c>) -> Result<Locked<'c>, CommandError>),
     /// Like `Keys`, but may be long-running and can then be offloaded.
     Long(fn(&mut Call<'_, '_>) -> AttemptResult),
-    /// Like `Long`, for a command whose calls are nearly always short.
+    /// Like `Long`, for a command nearly all of whose calls are short.
     KeysOrLong {
-        /// Whether a call may be long-running according to its arguments; other calls run like `Keys`.
+        /// Returns whether a call may be long-running, according to its arguments; other calls run like `Keys`.
         long_if: fn(Args<'_>) -> bool,
         /// The handler.
         run: fn(&mut Call<'_, '_>) -> AttemptResult,
     },
-    /// Like `Long`, and may wait for a change of one of its keys.
+    /// Like `Long`, and the call may wait until one of its keys changes.
     Blocking(fn(&mut Call<'_, '_>) -> AttemptResult),
     /// Like `Long`; a call that accesses keys that are not in its arguments runs with all shards locked.
     KeysOrAllShards {
-        /// Whether a call accesses such keys.
+        /// Returns whether a call accesses keys that are not in its arguments.
         all_shards_if: fn(Args<'_>) -> bool,
         /// The handler.
         run: fn(&mut Call<'_, '_>) -> AttemptResult,
     },
-    /// With exclusive access to the keyspace, because it accesses keys that are not in its arguments.
+    /// The handler runs with exclusive access to the keyspace, because it accesses keys that are not in its arguments.
     Exclusive(fn(&mut KeyspaceCall<'_>) -> CommandResult),
-    /// Without any lock.
+    /// The handler runs without any lock.
     Keyspace(fn(&mut KeyspaceCall<'_>) -> CommandResult),
     /// Like `Keyspace`, but may be long-running and can then be offloaded.
     LongKeyspace(fn(&mut KeyspaceCall<'_>) -> AttemptResult),
-    /// Not executable: it has subcommands.
+    /// The command cannot be called: it only contains subcommands.
     Container,
 }
 
@@ -184,8 +185,8 @@ impl Run {
         )
     }
 
-    /// Returns whether a call is short and runs on the keys in its arguments, so that any worker can run it for
-    /// another.
+    /// Returns whether a call is short and runs on the keys in its arguments, so that any worker can run it on behalf
+    /// of another one.
     #[inline]
     pub fn is_short(self, args: Args<'_>) -> bool {
         match self {

@@ -1,19 +1,19 @@
-//! The errors of commands and their exact texts.
+//! The errors of commands, and their texts, which are those of Redis.
 
 use std::borrow::Cow;
 
-/// An error of a command; nothing was written to its reply.
+/// An error of a command, which has written nothing to its reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandError {
     /// The key holds another type.
     WrongType,
     /// The arguments do not follow the command's syntax.
     Syntax,
-    /// A number is not a 64-bit integer.
+    /// An argument is not a 64-bit integer.
     NotInteger,
-    /// A number is not a float.
+    /// An argument is not a floating-point number.
     NotFloat,
-    /// The result does not fit a 64-bit integer.
+    /// The result exceeds the range of a 64-bit integer.
     Overflow,
     /// The result is NaN or infinite.
     NanOrInfinity,
@@ -21,35 +21,35 @@ pub enum CommandError {
     NoSuchKey,
     /// An index is out of range.
     IndexOutOfRange,
-    /// A database number is not a number.
+    /// The argument for a database number is not a number.
     InvalidDatabase,
-    /// A database number is too large.
+    /// The database number is not below the number of databases.
     DatabaseOutOfRange,
     /// A string would exceed `proto-max-bulk-len`.
     StringTooLong,
-    /// A bit offset is not a number below 2^32 (or the configured size).
+    /// A bit offset is not an integer from 0 to 2^32 − 1 (or up to the configured size of strings).
     BitOffset,
-    /// An expiry of the named command is not representable or not positive.
+    /// The expiry in a call of the named command cannot be represented or is not positive.
     InvalidExpire(&'static str),
     /// The number of arguments of the named command is wrong.
     WrongArity(Cow<'static, str>),
-    /// Memory is used up and nothing may be evicted.
+    /// The memory limit is reached and no key may be evicted.
     OutOfMemory,
-    /// Any other error: the whole text, including its code.
+    /// Any other error, as its whole text with the error code.
     Text(Cow<'static, str>),
-    /// Any other error that contains bytes of the request, which need not be UTF-8.
+    /// Any other error whose text quotes bytes of the request, which need not be UTF-8.
     Bytes(Vec<u8>),
 }
 
 impl CommandError {
-    /// Returns an error that repeats `word`, an argument of the request, as C's `%s` prints it in Redis: up to the
-    /// first NUL. Words longer than [`QUOTED_WORD_BYTES_MAX`], which no name or option of Redis reaches, are cut.
+    /// Returns an error that quotes `word`, an argument of the request, up to the first NUL, like C's `%s` in Redis.
+    /// Quotes are truncated to [`QUOTED_WORD_BYTES_MAX`], which no name or option of Redis reaches.
     pub fn quoting(before: &str, word: &[u8], after: &str) -> CommandError {
         let word = quoted_up_to(word, QUOTED_WORD_BYTES_MAX);
         CommandError::Bytes([before.as_bytes(), word, after.as_bytes()].concat())
     }
 
-    /// Returns the text after the `-` of the reply. It may quote the request, so it is not always UTF-8.
+    /// Returns the text that follows the `-` of the reply. The text may quote the request, so it is not always UTF-8.
     pub fn text(&self) -> Cow<'_, [u8]> {
         let text = match self {
             CommandError::WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value",
@@ -78,23 +78,23 @@ impl CommandError {
     }
 }
 
-/// Returns the part of `word`, an argument of the request, that an error quotes, as C's `%.128s` prints it in Redis:
-/// the bytes before the first NUL, at most 128.
+/// Returns the part of `word`, an argument of the request, that an error quotes: the bytes before the first NUL, at
+/// most 128, like C's `%.128s` in Redis.
 pub fn quoted(word: &[u8]) -> &[u8] {
     quoted_up_to(word, QUOTED_BYTES_MAX)
 }
 
-/// Like [`quoted`], with another limit.
+/// Like [`quoted`], with the limit `bytes_max`.
 pub fn quoted_up_to(word: &[u8], bytes_max: usize) -> &[u8] {
     let word = &word[..word.len().min(bytes_max)];
     &word[..word.iter().position(|&byte| byte == 0).unwrap_or(word.len())]
 }
 
-/// Bytes of an argument that an error repeats where Redis has this limit, too.
+/// The maximum bytes of an argument that an error quotes where Redis has this limit, too.
 const QUOTED_BYTES_MAX: usize = 128;
 
-/// Bytes of an argument that an error repeats where Redis has no limit: without one, an error reply could be as large
-/// as the request.
+/// The maximum bytes of an argument that an error quotes where Redis has no limit. Without a limit, an error reply
+/// could be as large as the request.
 const QUOTED_WORD_BYTES_MAX: usize = 16 * 1024;
 
 impl From<&'static str> for CommandError {

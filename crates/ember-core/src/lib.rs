@@ -5,7 +5,7 @@
 //!
 //! Layers, from the lowest: [`memory`], [`algorithms`], [`sync`], [`redis_version`] · [`effects`] · [`entries`] with
 //! [`types`] · [`rdb`] with [`rebuild`] · [`turn`] · [`keyspace`] · [`eviction`] · [`keys`] · [`dispatch`] ·
-//! [`commands`] · [`local`]. No module imports a higher one.
+//! [`commands`] · [`local`]. No module imports a module of a higher layer.
 
 pub mod algorithms;
 pub mod call;

@@ -19,24 +19,25 @@ use crate::keyspace::{Keyspace, KeyspaceOptions};
 use crate::rdb::Kind;
 use crate::turn::Turn;
 
-/// A keyspace of 16 databases and one thread's state, with a clock that changes only when it is set.
+/// A keyspace of 16 databases with the state of one thread. Its clock changes only when the caller sets it.
 pub struct Local {
-    /// All data.
+    /// The keyspace that commands access.
     pub keyspace: Arc<Keyspace>,
-    /// The thread's state; `turn.now_ms` is the time.
+    /// The state of the thread; `turn.now_ms` is the current time.
     pub turn: Turn,
     /// The number of the selected database.
     pub database: usize,
-    /// Whether calls that process more elements than the settings allow run on borrowed values.
+    /// Whether long-running calls, which process more elements than the settings allow, run on borrowed values.
     pub borrows_values: bool,
     reply: Reply,
-    /// The records of demoted values, by location.
+    /// The formats and bytes of the records of demoted values, by location.
     records: HashMap<u64, (Kind, Vec<u8>)>,
-    /// Reads that other clients have begun; they end when a call first has missing values.
+    /// Orders of reads that other clients have begun; these reads end when a call misses values for the first time.
     underway: Vec<FetchOrder>,
 }
 
-/// The location of the next record. It is global because all keyspaces of a process share the count of live bytes.
+/// The location of the next record. The counter is global because all keyspaces of a process share the count of live
+/// bytes.
 static NEXT_LOCATION: AtomicU64 = AtomicU64::new(1 << 44);
 
 impl Local {
@@ -48,7 +49,7 @@ impl Local {
         Local::sharing(Arc::new(keyspace), Turn::new(now_ms, 1), protocol)
     }
 
-    /// Returns a thread's view of a keyspace that other threads use, too.
+    /// Returns a thread's view of a keyspace that several threads use.
     pub fn sharing(keyspace: Arc<Keyspace>, turn: Turn, protocol: Protocol) -> Local {
         let reply = Reply::new(protocol);
         Local {
@@ -62,8 +63,8 @@ impl Local {
         }
     }
 
-    /// Demotes the value of a key of the selected database if its rules allow it; returns whether it is cold now. Calls
-    /// that need the value fetch it.
+    /// Demotes the value of a key of the selected database if the value may be demoted; returns whether it is cold now.
+    /// Calls that need the value fetch it.
     pub fn demote(&mut self, key: &[u8]) -> bool {
         self.turn.checks_values = true;
         let hash = self.keyspace.hash(key);
@@ -85,7 +86,7 @@ impl Local {
         matches!(demoted, Demoted::Cold(_) | Demoted::Dropped(_))
     }
 
-    /// Begins the fetch of a cold value and returns its fetch order for [`Local::finish_fetch`].
+    /// Begins the fetch of a cold value and returns the order for [`Local::finish_fetch`].
     pub fn begin_fetch(&mut self, database: usize, key: &[u8]) -> Option<FetchOrder> {
         let hash = self.keyspace.hash(key);
         match self.keyspace.lock(hash.shard()).request_value(database, hash, key, None) {
@@ -94,12 +95,12 @@ impl Local {
         }
     }
 
-    /// Adds a read that ends when a call first has missing values.
+    /// Adds a read that ends when a call misses values for the first time.
     pub fn expect_arrival(&mut self, order: FetchOrder) {
         self.underway.push(order);
     }
 
-    /// Stores the value of a fetch order in its entry.
+    /// Reads the value of an order and stores it in its entry.
     pub fn finish_fetch(&mut self, order: &FetchOrder) {
         let (kind, bytes) = &self.records[&order.record.location().bits()];
         let shard = order.hash.shard();
@@ -110,7 +111,7 @@ impl Local {
         self.keyspace.publish_bytes(self.keyspace.release(shard, data));
     }
 
-    /// Runs one command and returns its reply's bytes.
+    /// Runs one command and returns the bytes of its reply.
     pub fn run(&mut self, words: &[&[u8]]) -> Vec<u8> {
         let mut batch = OwnedBatch::new();
         batch.push(words);
@@ -135,7 +136,7 @@ impl Local {
         Ok(())
     }
 
-    /// Runs a call; returns false if values that it needs are missing.
+    /// Runs a call; returns false if values that the call needs are missing.
     fn attempt(&mut self, args: Args<'_>) -> Result<bool, CommandError> {
         let command = find(args)?;
         let mut guards = Guards::None;
@@ -169,7 +170,7 @@ impl Local {
     }
 }
 
-/// Runs a call on borrowed values, without the locks that it has held until now.
+/// Runs a call on borrowed values, after releasing the locks that the thread holds.
 fn run_on_borrowed(
     command: &'static DataCommand,
     context: &mut Context<'_, '_>,
@@ -188,7 +189,7 @@ fn run_on_borrowed(
     result
 }
 
-/// Returns the command that `args` call, after checking its arity.
+/// Checks the arity of a call and returns its command.
 fn find(args: Args<'_>) -> Result<&'static DataCommand, CommandError> {
     let named = |command: &&DataCommand, arg: usize| {
         args.get(arg).is_some_and(|word| word.eq_ignore_ascii_case(command.spec.name.as_bytes()))

@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-/// A version in the form that client libraries and scripts compare.
+/// A version of Redis, as client libraries and scripts compare it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RedisVersion([u8; 3]);
 
 impl RedisVersion {
-    /// The version whose behaviour clients can expect.
+    /// The default version that the server reports: the Redis version with whose behaviour it is compatible.
     pub const ANSWERED: RedisVersion = RedisVersion([7, 2, 4]);
 
-    /// Parses three numbers up to 255, the limit of the version number for scripts.
+    /// Parses a version of three numbers, each at most 255, which is the limit in the version number for scripts.
     pub fn parse(text: &str) -> Option<RedisVersion> {
         let mut parts = text.split('.').map(|part| {
             let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -20,7 +20,7 @@ impl RedisVersion {
         parts.next().is_none().then_some(RedisVersion(version))
     }
 
-    /// Returns the version as one number: a byte each for major, minor and patch.
+    /// Returns the version as one number, with a byte each for the major, minor and patch number.
     pub fn number(self) -> u32 {
         self.0.iter().fold(0, |number, &part| number << 8 | u32::from(part))
     }

@@ -1,58 +1,58 @@
-//! The specification of a command, from which dispatch, `COMMAND`, arity checks, key checks and documentation are
-//! derived.
+//! Specifications of commands. Dispatch, `COMMAND`, arity checks, key checks and the documentation are derived from
+//! them.
 
 use bitflags::bitflags;
 use ember_protocol::Args;
 
 bitflags! {
-    /// Properties of a command, as `COMMAND INFO` lists them.
+    /// The properties of a command, as `COMMAND INFO` lists them.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Flags: u32 {
-        /// May change the keyspace.
+        /// The command may change the keyspace.
         const WRITE = 1;
-        /// Reads keys and changes nothing.
+        /// The command reads keys and changes nothing.
         const READONLY = 1 << 1;
-        /// Refused when memory is used up and nothing can be evicted.
+        /// The command is refused when the memory limit is reached and no key can be evicted.
         const DENYOOM = 1 << 2;
-        /// An operator's command.
+        /// The command is for administrators.
         const ADMIN = 1 << 3;
-        /// Publish and subscribe.
+        /// The command belongs to Pub/Sub.
         const PUBSUB = 1 << 4;
-        /// Not allowed in scripts.
+        /// Scripts may not call the command.
         const NOSCRIPT = 1 << 5;
-        /// May park its connection.
+        /// The command may block its client.
         const BLOCKING = 1 << 6;
-        /// Allowed while data is loaded.
+        /// The command is allowed while the data set is being loaded.
         const LOADING = 1 << 7;
-        /// Allowed on a replica with stale data.
+        /// The command is allowed on a replica with stale data.
         const STALE = 1 << 8;
-        /// Not shown to monitors.
+        /// The command is not shown to monitors.
         const SKIP_MONITOR = 1 << 9;
-        /// Not recorded in the slow log (its arguments are secrets).
+        /// The command is not recorded in the slow log, because its arguments are secrets.
         const SKIP_SLOWLOG = 1 << 10;
-        /// O(1) or O(log n).
+        /// The command takes O(1) or O(log n) time.
         const FAST = 1 << 11;
-        /// Allowed before authentication.
+        /// The command is allowed before authentication.
         const NO_AUTH = 1 << 12;
-        /// May be refused after `CLIENT PAUSE WRITE` even though it writes no key.
+        /// The command may be delayed by `CLIENT PAUSE WRITE` even though it writes no key.
         const MAY_REPLICATE = 1 << 13;
-        /// Allowed while a script blocks the server.
+        /// The command is allowed while a script blocks the server.
         const ALLOW_BUSY = 1 << 14;
-        /// Not allowed while a data set is loaded alongside the one being served.
+        /// The command is not allowed while a data set is loaded alongside the data set that the server serves.
         const NO_ASYNC_LOADING = 1 << 18;
-        /// Not allowed in MULTI.
+        /// The command is not allowed in MULTI.
         const NO_MULTI = 1 << 15;
-        /// Accepts keys of a slot that is being imported to this cluster node, without a preceding ASKING.
+        /// The command accepts keys of a slot that this cluster node is importing, without a preceding ASKING.
         const ASKING = 1 << 19;
-        /// May be called without any key.
+        /// The command may be called without any key.
         const NO_MANDATORY_KEYS = 1 << 17;
-        /// The positions of keys do not follow from the specification.
+        /// The key specifications do not find all keys of the command.
         const MOVABLEKEYS = 1 << 16;
     }
 }
 
 impl Flags {
-    /// Returns the names in `COMMAND INFO`, in Redis's order; [`Flags::MAY_REPLICATE`] is not shown.
+    /// Returns the names of the flags in `COMMAND INFO`, in Redis's order; [`Flags::MAY_REPLICATE`] is not shown.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         const NAMES: [(Flags, &str); 19] = [
             (Flags::WRITE, "write"),
@@ -80,36 +80,36 @@ impl Flags {
 }
 
 bitflags! {
-    /// The access of a command to the keys of one key specification, in the terms of Redis 7.
+    /// The access of a command to the keys of one key specification, in the categories of Redis 7.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct KeyFlags: u16 {
-        /// Reads and writes the value.
+        /// The command reads and writes the value.
         const RW = 1;
-        /// Reads the value.
+        /// The command reads the value.
         const RO = 1 << 1;
-        /// Overwrites the value without reading it.
+        /// The command overwrites the value without reading it.
         const OW = 1 << 2;
-        /// Removes the key.
+        /// The command removes the key.
         const RM = 1 << 3;
-        /// Returns, copies or compares the value.
+        /// The command returns, copies or compares the value.
         const ACCESS = 1 << 4;
-        /// Changes the value.
+        /// The command changes the value.
         const UPDATE = 1 << 5;
-        /// Adds data.
+        /// The command adds data to the value.
         const INSERT = 1 << 6;
-        /// Removes data.
+        /// The command removes data from the value.
         const DELETE = 1 << 7;
-        /// Is not a key, although it is in the position of one.
+        /// The argument is not a key, although it is in the position of one.
         const NOT_KEY = 1 << 8;
-        /// Does not find all keys.
+        /// The specification does not find all keys of the command.
         const INCOMPLETE = 1 << 9;
-        /// The flags depend on other arguments.
+        /// The flags depend on other arguments of the call.
         const VARIABLE_FLAGS = 1 << 10;
     }
 }
 
 impl KeyFlags {
-    /// Returns the names in `COMMAND INFO`, in Redis's order.
+    /// Returns the names of the flags in `COMMAND INFO`, in Redis's order.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         const NAMES: [(KeyFlags, &str); 11] = [
             (KeyFlags::RO, "RO"),
@@ -128,116 +128,121 @@ impl KeyFlags {
     }
 }
 
-/// The start of the search for keys among a command's arguments.
+/// The argument at which the search for keys begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
-    /// At the argument with this index; the command's name is argument 0.
+    /// The search begins at the argument with this index; argument 0 is the command's name.
     Index(usize),
-    /// After a keyword. The search for it begins at `from`; a negative value counts from the end and searches
-    /// backwards.
+    /// The search begins after a keyword. The keyword is searched from argument `from` on; a negative `from` counts
+    /// from the end, and the keyword is searched backwards.
     Keyword {
         /// The keyword, in upper case.
         word: &'static str,
         /// The argument index at which the search begins.
         from: isize,
     },
-    /// Not in the specification; [`Spec::keys_of`] finds them.
+    /// The specification does not state the beginning; [`Spec::keys_of`] finds the keys.
     Unknown,
 }
 
 /// Which arguments, counted from [`Begin`], are keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Find {
-    /// Every `step`-th argument up to `last`.
+    /// Every `step`-th argument up to `last` is a key.
     Range {
-        /// Distance from the first key to the last one; negative counts from the end (-1 is the last argument).
+        /// The distance from the first key to the last one; a negative distance counts from the end (-1 is the last
+        /// argument).
         last: isize,
-        /// Distance between two keys.
+        /// The distance between two consecutive keys.
         step: usize,
-        /// 0, or, with `last` -1, the divisor of the number of arguments that are keys: 2 means the first half.
+        /// With `last` -1, the divisor of the number of arguments that are keys: 2 means the first half of them; 0
+        /// means all.
         limit: usize,
     },
-    /// A number of keys that an argument gives.
+    /// An argument states the number of keys.
     Counted {
-        /// Position of the number of keys, relative to the beginning.
+        /// The position of the argument with the number of keys, relative to the beginning.
         count_at: usize,
-        /// Position of the first key, relative to the beginning.
+        /// The position of the first key, relative to the beginning.
         first: usize,
-        /// Distance between two keys.
+        /// The distance between two consecutive keys.
         step: usize,
     },
-    /// Not in the specification; [`Spec::keys_of`] finds them.
+    /// The specification does not state the positions; [`Spec::keys_of`] finds the keys.
     Unknown,
 }
 
-/// Positions of keys among a command's arguments.
+/// A key specification: the positions of keys among a command's arguments, and the access to these keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeySpec {
-    /// Where the search begins.
+    /// The argument at which the search for keys begins.
     pub begin: Begin,
-    /// Which arguments are keys.
+    /// Which arguments from there on are keys.
     pub find: Find,
     /// The access of the command to the keys.
     pub flags: KeyFlags,
-    /// Redis's note on this specification, if any.
+    /// Redis's note on this key specification, if any.
     pub notes: Option<&'static str>,
 }
 
 impl KeySpec {
-    /// Returns one key in argument `index`.
+    /// Returns the specification of one key in argument `index`.
     pub const fn one(index: usize, flags: KeyFlags) -> KeySpec {
         KeySpec::range(index, index as isize, flags)
     }
 
-    /// Returns keys from argument `first` to the last one, every `step`-th.
+    /// Returns the specification of keys from argument `first` to the last argument, every `step`-th.
     pub const fn from(first: usize, step: usize, flags: KeyFlags) -> KeySpec {
         let find = Find::Range { last: -1, step, limit: 0 };
         KeySpec { begin: Begin::Index(first), find, flags, notes: None }
     }
 
-    /// Returns keys from argument `first` to argument `last`, which counts from the end if it is negative.
+    /// Returns the specification of keys from argument `first` to argument `last`, which counts from the end if it is
+    /// negative.
     pub const fn range(first: usize, last: isize, flags: KeyFlags) -> KeySpec {
         let last = if last < 0 { last } else { last - first as isize };
         let find = Find::Range { last, step: 1, limit: 0 };
         KeySpec { begin: Begin::Index(first), find, flags, notes: None }
     }
 
-    /// Returns keys after argument `count_arg`, which gives their number.
+    /// Returns the specification of keys after argument `count_arg`, which states their number.
     pub const fn counted(count_arg: usize, flags: KeyFlags) -> KeySpec {
         let find = Find::Counted { count_at: 0, first: 1, step: 1 };
         KeySpec { begin: Begin::Index(count_arg), find, flags, notes: None }
     }
 
-    /// Returns one key after `word`, which is searched from argument `from` on.
+    /// Returns the specification of one key after the keyword `word`, which is searched from argument `from` on.
     pub const fn after(word: &'static str, from: isize, flags: KeyFlags) -> KeySpec {
         let find = Find::Range { last: 0, step: 1, limit: 0 };
         KeySpec { begin: Begin::Keyword { word, from }, find, flags, notes: None }
     }
 
-    /// Returns keys after `word`, up to the last argument; `word` is searched from argument `from` on.
+    /// Returns the specification of keys after the keyword `word`, up to the last argument; `word` is searched from
+    /// argument `from` on.
     pub const fn all_after(word: &'static str, from: isize, flags: KeyFlags) -> KeySpec {
         let find = Find::Range { last: -1, step: 1, limit: 0 };
         KeySpec { begin: Begin::Keyword { word, from }, find, flags, notes: None }
     }
 
-    /// Returns the first half of the arguments after `word`, which is searched from argument `from` on.
+    /// Returns the specification of keys in the first half of the arguments after the keyword `word`, which is searched
+    /// from argument `from` on.
     pub const fn half_after(word: &'static str, from: isize, flags: KeyFlags) -> KeySpec {
         let find = Find::Range { last: -1, step: 1, limit: 2 };
         KeySpec { begin: Begin::Keyword { word, from }, find, flags, notes: None }
     }
 
-    /// Returns keys that only [`Spec::keys_of`] finds.
+    /// Returns the specification of keys that only [`Spec::keys_of`] finds.
     pub const fn unknown(flags: KeyFlags) -> KeySpec {
         KeySpec { begin: Begin::Unknown, find: Find::Unknown, flags, notes: None }
     }
 
-    /// Adds Redis's note.
+    /// Adds Redis's note to the specification.
     pub const fn with_notes(self, notes: &'static str) -> KeySpec {
         KeySpec { notes: Some(notes), ..self }
     }
 
-    /// Returns whether a call has at least one key and, if it gives a number of keys, all of them. Returns true if the
-    /// specification does not find the keys, or the keyword before them is missing.
+    /// Returns whether a call contains at least one key and, if it states a number of keys, all of them. Also returns
+    /// true if the specification does not find the keys, or the call does not contain the keyword that precedes them.
     pub fn are_given(&self, args: Args<'_>) -> bool {
         let Some(begin) = self.begin_of(args) else { return true };
         match self.find {
@@ -252,7 +257,7 @@ impl KeySpec {
         }
     }
 
-    /// Returns the argument at which the search for keys begins, if there is one.
+    /// Returns the index of the argument at which the search for keys begins; `None` if there is no such argument.
     fn begin_of(&self, args: Args<'_>) -> Option<usize> {
         match self.begin {
             Begin::Index(index) => Some(index),
@@ -261,8 +266,8 @@ impl KeySpec {
         }
     }
 
-    /// Returns the argument indexes of the keys of a call; the name is argument 0. A number of keys in the call is
-    /// capped at the end of its arguments.
+    /// Returns the argument indexes of the keys of a call; argument 0 is the command's name. If the call states more
+    /// keys than it has arguments, the keys end at the last argument.
     pub fn positions(&self, args: Args<'_>) -> impl Iterator<Item = usize> + use<> {
         let argc = args.len();
         let (first, end, step) = self.begin_of(args).map_or((0, 0, 1), |begin| match self.find {
@@ -286,8 +291,8 @@ impl KeySpec {
     }
 }
 
-/// Returns the index of `word`, ignoring case, searched from argument `from` on; negative counts from the end,
-/// backwards.
+/// Returns the index of the keyword `word`, compared without regard to case and searched from argument `from` on; a
+/// negative `from` counts from the end, and the search goes backwards.
 fn position_of(args: Args<'_>, word: &str, from: isize) -> Option<usize> {
     let is_word = |&at: &usize| args.at(at).eq_ignore_ascii_case(word.as_bytes());
     if from >= 0 {
@@ -298,7 +303,7 @@ fn position_of(args: Args<'_>, word: &str, from: isize) -> Option<usize> {
     }
 }
 
-/// The documentation's group of a command.
+/// The group of a command in the documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// Strings.
@@ -338,7 +343,7 @@ pub enum Group {
 }
 
 impl Group {
-    /// Returns the name in `COMMAND DOCS`.
+    /// Returns the name of the group in `COMMAND DOCS`.
     pub fn name(self) -> &'static str {
         match self {
             Group::String => "string",
@@ -361,7 +366,7 @@ impl Group {
         }
     }
 
-    /// Returns the ACL category of all commands of the group.
+    /// Returns the ACL category that contains all commands of the group, if there is one.
     fn category(self) -> Option<Category> {
         match self {
             Group::String => Some(Category::STRING),
@@ -385,7 +390,7 @@ impl Group {
 }
 
 bitflags! {
-    /// ACL categories.
+    /// The ACL categories of a command.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Category: u32 {
         /// `@keyspace`
@@ -436,7 +441,7 @@ bitflags! {
 }
 
 impl Category {
-    /// All categories with their names, in Redis's order.
+    /// All categories, each with its name, in Redis's order.
     pub const NAMES: [(Category, &'static str); 22] = [
         (Category::KEYSPACE, "keyspace"),
         (Category::READ, "read"),
@@ -463,112 +468,115 @@ impl Category {
     ];
 }
 
-/// Which arguments of a command are channels, for the ACL check.
+/// Which arguments of a command are Pub/Sub channels, for the ACL check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Channels {
-    /// None.
+    /// No argument is a channel.
     None,
-    /// The first argument, to publish to.
+    /// The first argument is a channel to publish to.
     Published,
-    /// All arguments, to subscribe to.
+    /// All arguments are channels to subscribe to.
     Subscribed,
-    /// All arguments: patterns of channels to subscribe to.
+    /// All arguments are patterns of channels to subscribe to.
     SubscribedPatterns,
 }
 
-/// Whether a call needs the values of its keys, or only what their entries keep in memory: type, expiry, encoding. The
-/// value of a key that the call overwrites is never needed.
+/// Whether a call needs the values of its keys, or only the metadata that their entries keep in memory: type, expiry,
+/// encoding. A call never needs the value of a key that it overwrites.
 #[derive(Clone, Copy, Debug)]
 pub enum Values {
-    /// The call needs the values.
+    /// The call needs the values of its keys.
     Needed,
-    /// The call does not need the values.
+    /// The call needs only the metadata of its keys.
     Unneeded,
 }
 
-/// The facts about a command.
+/// The specification of a command.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
-    /// The name in lower case; for a subcommand, only its own part.
+    /// The name in lower case; for a subcommand, without the name of its container.
     pub name: &'static str,
-    /// The effect of the command, in one sentence.
+    /// The description of the command, in one sentence.
     pub summary: &'static str,
-    /// The first version of Redis (or ember) with the command.
+    /// The first version of Redis (or ember) that has the command.
     pub since: &'static str,
-    /// Its group.
+    /// The group in the documentation.
     pub group: Group,
-    /// The cost of a call.
+    /// The time complexity of a call, as text.
     pub complexity: &'static str,
-    /// The number of arguments, including the name (and the container's name); negative: at least that number.
+    /// The number of arguments, including the command's name (and that of its container); a negative number is a
+    /// minimum.
     pub arity: i32,
-    /// Its properties.
+    /// The properties in `COMMAND INFO`.
     pub flags: Flags,
-    /// ACL categories beyond those that group and flags imply.
+    /// The ACL categories beyond those that group and flags imply.
     pub categories: Category,
-    /// Whether the command is in the ACL category of its group. SORT is not: it is in the categories of the types it
-    /// accepts.
+    /// Whether the ACL category of the group contains the command. SORT is an exception: the categories of the types
+    /// that it accepts contain it.
     pub is_in_group_category: bool,
-    /// The positions of its keys.
+    /// The positions of the keys, and the access to them.
     pub keys: &'static [KeySpec],
     /// Whether calls need the values of their keys.
     pub values: Values,
-    /// The positions of names of elements in the value of its only key.
+    /// Which arguments name elements of the value, for a command with one key.
     pub elements: Option<ElementArgs>,
     /// Hints to clients and proxies (`nondeterministic_output`, `request_policy:all_shards`, …).
     pub tips: &'static [&'static str],
-    /// The arguments in the notation of Redis's documentation, `key value [NX | XX] [EX seconds]`, with additions that
-    /// only `COMMAND DOCS` shows: `name:` before a group, `@since` and `!deprecated_since` after an argument.
+    /// The arguments in the notation of Redis's documentation, `key value [NX | XX] [EX seconds]`, with annotations
+    /// that only `COMMAND DOCS` shows: `name:` before a group, `@since` and `!deprecated_since` after an argument.
     pub syntax: &'static str,
-    /// The version that deprecated the command, and its replacement.
+    /// The version that has deprecated the command, and the command that replaces it.
     pub deprecated: Option<(&'static str, &'static str)>,
-    /// Versions and their changes.
+    /// The versions that have changed the command, each with the change.
     pub history: &'static [(&'static str, &'static str)],
-    /// The access of a call to its keys, for a command whose keys have [`KeyFlags::VARIABLE_FLAGS`], or whose key
-    /// specifications do not find them all.
+    /// Returns the access of a call to its keys, for a command whose keys have [`KeyFlags::VARIABLE_FLAGS`], or whose
+    /// key specifications do not find all keys.
     pub key_flags_of: Option<fn(Args<'_>) -> KeyFlags>,
-    /// The argument indexes of all keys of a call, for a command whose key specifications do not find them all.
+    /// Returns the argument indexes of all keys of a call, for a command whose key specifications do not find all keys.
     pub keys_of: Option<fn(Args<'_>) -> Vec<usize>>,
-    /// The number of the database whose key a call overwrites, if the call names one; otherwise it is the selected one.
+    /// Returns the number of the database whose key a call overwrites, if the call names a database; otherwise this is
+    /// the selected database.
     pub overwrites_in: Option<fn(Args<'_>) -> Option<usize>>,
-    /// Which of its arguments are channels.
+    /// Which arguments are Pub/Sub channels.
     pub channels: Channels,
-    /// The argument indexes of the databases that a call names, for a command that can name one besides the selected one.
+    /// Returns the argument indexes of the databases that a call names, for a command that can name databases other
+    /// than the selected one.
     pub databases_of: Option<fn(Args<'_>) -> Vec<usize>>,
-    /// Whether the argument with this index of a call is a secret that must not be shown to other clients.
+    /// Returns whether an argument of a call, by its index, is a secret that must not be shown to other clients.
     pub is_secret: Option<fn(Args<'_>, usize) -> bool>,
     /// Whether the command runs at once between MULTI and EXEC instead of being queued.
     pub is_immediate: bool,
     /// Whether the reply consists of pairs, which RESP2 sends as a flat array.
     pub replies_pairs: bool,
-    /// Whether repeated calls on the same data get the same reply from one server: it made its random choices when
-    /// the data were written. Another server with the same data may reply differently.
+    /// Whether repeated calls on the same data get the same reply from one server: the server has made its random
+    /// choices when the data were written. Another server with the same data may reply differently.
     pub repeats: bool,
     /// Whether the command is for tools and tests rather than for applications (`syscmd` in `COMMAND DOCS`).
     pub is_system: bool,
-    /// Whether the command only contains subcommands; the categories of its group then apply to these instead. Set by
-    /// [`Command::container`].
+    /// Whether the command only contains subcommands; the categories of its group then apply to the subcommands
+    /// instead. Set by [`Command::container`].
     pub is_container: bool,
-    /// A call and its reply as redis-cli prints it; a test runs it on an empty database after `given`.
+    /// An example of a call and its reply as redis-cli prints it; a test runs the example on an empty database.
     pub example: Example,
 }
 
-/// Which arguments of a command name fields of a hash or members of a set, for prefetching. If options may precede
-/// them, these are only the likely ones.
+/// Which arguments of a command name fields of a hash or members of a set, for prefetching. If options may precede the
+/// names, these are only the likely positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ElementArgs {
-    /// The index of the first name.
+    /// The argument index of the first name.
     first: usize,
-    /// Distance to the next name; `usize::MAX` if there is only one.
+    /// The distance to the next name; `usize::MAX` if there is only one name.
     step: usize,
 }
 
 impl ElementArgs {
-    /// Returns only the argument at `index`.
+    /// Returns element names consisting of the argument at `index`.
     pub const fn one(index: usize) -> ElementArgs {
         ElementArgs { first: index, step: usize::MAX }
     }
 
-    /// Returns every `step`th argument from `first` on.
+    /// Returns element names consisting of every `step`th argument from `first` on.
     pub const fn each(first: usize, step: usize) -> ElementArgs {
         ElementArgs { first, step }
     }
@@ -580,19 +588,19 @@ impl ElementArgs {
     }
 }
 
-/// A documented call.
+/// An example of a call in the documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct Example {
-    /// Commands to run first.
+    /// The commands that are run before the call.
     pub given: &'static [&'static str],
-    /// The call.
+    /// The command line of the call.
     pub call: &'static str,
     /// The reply as redis-cli prints it under RESP2.
     pub reply: &'static str,
 }
 
 impl Spec {
-    /// Default values for the fields that a command does not set.
+    /// A specification with the default values of all fields that commands need not set.
     pub const DEFAULT: Spec = Spec {
         name: "",
         summary: "",
@@ -635,7 +643,7 @@ impl Spec {
         self.is_secret.is_some_and(|is_secret| is_secret(args, index))
     }
 
-    /// Returns all ACL categories: the stated ones and those that follow from group and flags.
+    /// Returns all ACL categories: the explicit ones, and those that follow from group and flags.
     pub fn all_categories(&self) -> Category {
         let mut all = self.categories;
         if let Some(category) = self.group.category()
@@ -666,8 +674,8 @@ impl Spec {
         all
     }
 
-    /// Returns whether a call gives a number of keys that is too large for its arguments, or zero. The handler refuses
-    /// such a call, unless it accepts zero keys: then there are no keys to check either.
+    /// Returns whether a call states a number of keys that is zero or exceeds the number of its arguments. The handler
+    /// refuses such a call, unless the command accepts zero keys: then there are no keys to check either.
     pub fn miscounts_keys(&self, args: Args<'_>) -> bool {
         let is_counted = |keys: &&KeySpec| matches!(keys.find, Find::Counted { .. });
         self.keys.iter().filter(is_counted).any(|keys| !keys.are_given(args))
@@ -687,14 +695,15 @@ impl Spec {
         positions.filter(|(_, flags)| !flags.contains(KeyFlags::OW)).map(|(at, _)| at)
     }
 
-    /// Returns whether the specification allows watching a call: it reads keys, and its reply depends on them alone.
+    /// Returns whether a live query may watch a call, according to the specification: the call reads keys, and its
+    /// reply depends only on these keys.
     pub fn is_deterministic_read(&self) -> bool {
         let reads = self.flags.contains(Flags::READONLY) && !self.is_container;
         let has_keys = self.keys.iter().any(|keys| !keys.flags.contains(KeyFlags::NOT_KEY));
         reads && has_keys && (self.repeats || !self.tips.contains(&"nondeterministic_output"))
     }
 
-    /// Returns the argument indexes of the keys of a call, with its access to each.
+    /// Returns the argument indexes of the keys of a call, with the access of the call to each key.
     pub fn keys_with_flags<'a>(
         &'a self,
         args: Args<'a>,
@@ -713,8 +722,8 @@ impl Spec {
         self.key_positions(args).map(move |at| (at, flags_of(at)))
     }
 
-    /// Returns first key, last key and step for the legacy fields of `COMMAND INFO`, from the specifications that are
-    /// plain ranges.
+    /// Returns the first key, the last key and the step for the legacy fields of `COMMAND INFO`, computed from the key
+    /// specifications that are plain ranges.
     pub fn legacy_key_range(&self) -> (i64, i64, i64) {
         let ranges = || {
             self.keys.iter().filter_map(|keys| match (keys.begin, keys.find) {
@@ -737,11 +746,12 @@ impl Spec {
 /// A command: its specification and its handler. `H` is the type of handlers in the crate that defines the command.
 #[derive(Clone, Copy, Debug)]
 pub struct Command<H: 'static> {
-    /// The facts.
+    /// The specification of the command.
     pub spec: Spec,
-    /// The handler.
+    /// The handler of the command.
     pub run: H,
-    /// The commands it contains (`OBJECT ENCODING`); the handler of a container is not used for them.
+    /// The subcommands (such as `OBJECT ENCODING`), which have their own handlers; the container's handler does not run
+    /// them.
     pub subcommands: &'static [Command<H>],
 }
 

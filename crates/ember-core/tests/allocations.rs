@@ -1,5 +1,5 @@
 //! A GET, and a SET or INCR that fits the entry, allocates nothing between the request's bytes and the reply's. The
-//! memory accounted for a value is what the allocator returns for it.
+//! accounted memory of a value equals the memory that the allocator reserves for it.
 
 #![allow(unsafe_code, reason = "an allocator that counts")]
 #![allow(clippy::unwrap_used, reason = "the whole file is a test")]
@@ -16,16 +16,17 @@ use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
 use emberkv_core::memory::size_class;
 use emberkv_core::turn::Turn;
 
-/// Counts the allocations of each thread and their bytes separately, so that tests may run at the same time.
+/// An allocator that counts the allocations and bytes of each thread separately, so that tests may run at the same
+/// time.
 struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-    /// The bytes that jemalloc would have allocated for the present allocations.
+    /// The bytes that jemalloc would reserve for the current allocations of this thread.
     static BYTES: Cell<i64> = const { Cell::new(0) };
 }
 
-// A thread that is ending measures nothing any more.
+// A thread that is ending has no counter any more, and is not counted.
 fn count() {
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
@@ -41,7 +42,7 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
         count_bytes(layout.size(), 0);
-        // SAFETY: the caller's promise is the one that the system's allocator requires.
+        // SAFETY: the caller guarantees what the system's allocator requires.
         unsafe { System.alloc(layout) }
     }
 
@@ -62,7 +63,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// A small worker: a keyspace, and buffers that are reused.
+/// A minimal worker: a keyspace, and buffers that are reused from one pipeline to the next.
 struct Bench {
     keyspace: Keyspace,
     turn: Turn,
@@ -84,7 +85,7 @@ impl Bench {
         }
     }
 
-    /// Parses and runs a pipeline; the replies are in `reply` afterwards.
+    /// Parses and runs a pipeline, whose replies `reply` contains afterwards.
     fn run(&mut self, input: &[u8]) {
         self.reply.clear();
         let mut guards = Guards::None;
@@ -119,7 +120,8 @@ impl Bench {
         self.keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
     }
 
-    /// The allocations of the third run of the same pipeline; the first two fill the keyspace and the buffers.
+    /// Returns the number of allocations of the third run of the same pipeline; the first two runs fill the keyspace
+    /// and the buffers.
     fn allocations(&mut self, input: &[u8]) -> u64 {
         self.run(input);
         self.run(input);
@@ -134,7 +136,7 @@ fn find(name: &[u8]) -> &'static DataCommand {
     commands.find(|command| name.eq_ignore_ascii_case(command.spec.name.as_bytes())).unwrap()
 }
 
-/// A thousand calls on keys of all shards; `#` in a word is replaced by the number of the call.
+/// Returns a pipeline of a thousand calls on keys of all shards; the number of the call replaces `#` in a word.
 fn pipeline(words: &str) -> Vec<u8> {
     pipeline_of(1000, words)
 }
@@ -183,7 +185,8 @@ fn reading_and_overwriting_small_strings_allocates_nothing() {
 
 #[test]
 fn reading_lists_allocates_nothing_and_pushing_only_for_nodes() {
-    /// A node of 8 KiB grows in about thirty steps and holds about 700 elements of this size.
+    /// The maximum number of allocations for list nodes: a node of 8 KiB grows in about thirty steps and contains about
+    /// 700 elements of this size.
     const ALLOCATIONS_FOR_NODES_MAX: u64 = 100;
     let mut bench = Bench::new();
     for end in ["LPUSH", "RPUSH"] {
@@ -206,7 +209,7 @@ fn reading_lists_allocates_nothing_and_pushing_only_for_nodes() {
 #[test]
 fn reading_a_value_with_a_separate_allocation_allocates_nothing() {
     let mut bench = Bench::new();
-    // A thousand replies fit the buffer that is reused.
+    // The replies of a thousand calls fit the reused buffer.
     for length in [100, 900] {
         let value = "v".repeat(length);
         bench.run(&pipeline(&format!("SET big# {value}")));
@@ -223,7 +226,7 @@ fn accounted_memory_equals_allocated_memory_at_all_sizes() {
     {
         let mut bench = Bench::new();
         let mut unaccounted = None;
-        // The buffers have their final size after the longest values.
+        // The longest values come first, so that the buffers have their final size before the measured runs.
         for length in [LENGTH_MAX, 1].into_iter().chain(lengths()).chain([1]) {
             bench.run(&pipeline_of(1, &words.replace("{}", &"v".repeat(length))));
             if length == LENGTH_MAX {

@@ -1,4 +1,4 @@
-//! Reading arguments: numbers, expiry times, database numbers.
+//! Parsing of arguments: numbers, expiry times, database numbers.
 
 use ember_protocol::Args;
 use ember_protocol::number;
@@ -6,13 +6,13 @@ use ember_protocol::number;
 use crate::algorithms::long_double::LongDouble;
 use crate::error::CommandError;
 
-/// Returns the integer in argument `arg`.
+/// Parses the integer in argument `arg`.
 pub fn integer(args: Args<'_>, arg: usize) -> Result<i64, CommandError> {
     number::parse_i64(args.at(arg)).ok_or(CommandError::NotInteger)
 }
 
-/// Returns the cursor of an iteration in argument `arg`, read as C's `strtoul` does: digits with an optional sign; no
-/// digits mean 0.
+/// Parses the cursor of an iteration in argument `arg`, like C's `strtoul`: digits with an optional sign; an argument
+/// without digits means 0.
 pub fn cursor(args: Args<'_>, arg: usize) -> Result<u64, CommandError> {
     let text = args.at(arg);
     let (negative, digits) = match text {
@@ -28,7 +28,7 @@ pub fn cursor(args: Args<'_>, arg: usize) -> Result<u64, CommandError> {
     Ok(if negative { number.wrapping_neg() } else { number })
 }
 
-/// Returns the database number in argument `arg`, which must be below `databases`.
+/// Parses the database number in argument `arg`, which must be below `databases`.
 pub fn database(args: Args<'_>, arg: usize, databases: usize) -> Result<usize, CommandError> {
     let number = i32::try_from(integer(args, arg)?).map_err(|_| {
         CommandError::from("ERR value is out of range, value must between -2147483648 and 2147483647")
@@ -42,8 +42,8 @@ pub fn database_in_range(number: i32, databases: usize) -> Result<usize, Command
     number.filter(|&number| number < databases).ok_or(CommandError::DatabaseOutOfRange)
 }
 
-/// Returns the timeout in argument `arg` in ms, `None` for no timeout. The argument is in seconds and may have a
-/// fraction.
+/// Parses the timeout in argument `arg`, in seconds with an optional fraction. Returns it in ms; `None` means no
+/// timeout.
 pub fn timeout_ms(args: Args<'_>, arg: usize, now_ms: i64) -> Result<Option<u64>, CommandError> {
     let text = args.at(arg);
     let seconds = LongDouble::parse(text).ok_or("ERR timeout is not a float or out of range")?;
@@ -56,7 +56,7 @@ pub fn timeout_ms(args: Args<'_>, arg: usize, now_ms: i64) -> Result<Option<u64>
     }
 }
 
-/// Returns the timeout in argument `arg`, in whole ms; 0 means no timeout.
+/// Parses the timeout in argument `arg`, in whole ms; 0 means no timeout.
 pub fn timeout_in_ms(args: Args<'_>, arg: usize, now_ms: i64) -> Result<u64, CommandError> {
     let ms = number::parse_i64(args.at(arg)).ok_or("ERR timeout is not an integer or out of range")?;
     let whole = u64::try_from(ms).map_err(|_| CommandError::from("ERR timeout is negative"))?;
@@ -64,26 +64,27 @@ pub fn timeout_in_ms(args: Args<'_>, arg: usize, now_ms: i64) -> Result<u64, Com
     Ok(whole)
 }
 
-/// Returns whether argument `arg` is `word`, ignoring case.
+/// Returns whether argument `arg` is `word`, without regard to case.
 pub fn is_word(args: Args<'_>, arg: usize, word: &str) -> bool {
     args.at(arg).eq_ignore_ascii_case(word.as_bytes())
 }
 
-/// The unit of an expiry time and whether it counts from now.
+/// The unit of an expiry time, and whether the time counts from now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpiryUnit {
-    /// Seconds from now.
+    /// The time is in seconds from now.
     Seconds,
-    /// Milliseconds from now.
+    /// The time is in milliseconds from now.
     Milliseconds,
-    /// Unix time in seconds.
+    /// The time is a Unix time in seconds.
     UnixSeconds,
-    /// Unix time in milliseconds.
+    /// The time is a Unix time in milliseconds.
     UnixMilliseconds,
 }
 
 impl ExpiryUnit {
-    /// Returns the Unix time in ms that `amount` of this unit means at `now_ms`, if it is representable.
+    /// Returns the expiry of `amount` in this unit as Unix time in ms, at the current time `now_ms`; `None` if it
+    /// cannot be represented.
     pub fn resolve(self, amount: i64, now_ms: i64) -> Option<i64> {
         match self {
             ExpiryUnit::Seconds => amount.checked_mul(1000)?.checked_add(now_ms),
@@ -94,8 +95,8 @@ impl ExpiryUnit {
     }
 }
 
-/// Returns the expiry in argument `arg`, as Unix time in ms; only positive amounts are valid. `command` is named in the
-/// error.
+/// Parses the expiry in argument `arg`, which must be positive, and returns it as Unix time in ms. An error contains
+/// the name `command`.
 pub fn positive_expiry(
     args: Args<'_>,
     arg: usize,
@@ -110,7 +111,7 @@ pub fn positive_expiry(
     unit.resolve(amount, now_ms).ok_or(CommandError::InvalidExpire(command))
 }
 
-/// Returns the expiry unit in argument `arg`, if it is `EX`, `PX`, `EXAT` or `PXAT`, ignoring case.
+/// Returns the expiry unit in argument `arg`, if the argument is `EX`, `PX`, `EXAT` or `PXAT`, without regard to case.
 pub fn expiry_unit(args: Args<'_>, arg: usize) -> Option<ExpiryUnit> {
     const UNITS: [(&str, ExpiryUnit); 4] = [
         ("EX", ExpiryUnit::Seconds),
@@ -121,9 +122,9 @@ pub fn expiry_unit(args: Args<'_>, arg: usize) -> Option<ExpiryUnit> {
     UNITS.iter().find(|(word, _)| is_word(args, arg, word)).map(|&(_, unit)| unit)
 }
 
-/// Returns the indexes from `start` to `end`, both included, of a value with `len` elements. Negative ones count from
-/// the end; indexes out of range are cut off. An end before the beginning means the first element, unless both are
-/// negative and in the wrong order.
+/// Returns the indexes from `start` to `end`, both included, of a value with `len` elements. Negative indexes count
+/// from the end; indexes out of range are clamped to the range. An `end` before the first element means the first
+/// element, unless both indexes are negative and `start` is after `end`.
 pub fn index_range(start: i64, end: i64, len: usize) -> std::ops::Range<usize> {
     let len = len as i64;
     if (start < 0 && end < 0 && start > end) || len == 0 {
@@ -134,18 +135,18 @@ pub fn index_range(start: i64, end: i64, len: usize) -> std::ops::Range<usize> {
     if start > end { 0..0 } else { start as usize..end as usize + 1 }
 }
 
-/// Arguments up to which a call is short.
+/// The number of arguments up to which a call is always short.
 const FEW_ARGUMENTS: usize = 1024;
 
-/// Digits of a count of elements up to which the count is small.
+/// The number of digits of a count of elements up to which the call is always short.
 const SMALL_COUNT_DIGITS: usize = 3;
 
-/// Returns whether a call may be long-running because of the number of elements in its arguments.
+/// Returns whether a call may be long-running because it has many arguments.
 pub(crate) fn names_many(args: Args<'_>) -> bool {
     args.len() > FEW_ARGUMENTS
 }
 
-/// Returns whether argument `arg` exists and may be a count of elements for which the call may be long-running.
+/// Returns whether argument `arg` exists and may be a count of elements that makes the call long-running.
 pub(crate) fn is_large_count(args: Args<'_>, arg: usize) -> bool {
     args.get(arg).is_some_and(|count| count.len() > SMALL_COUNT_DIGITS)
 }

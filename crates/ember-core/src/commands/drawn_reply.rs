@@ -1,5 +1,5 @@
-//! Replies of elements drawn from a value with repetition. Such a reply may be larger than the value, but not larger
-//! than the largest string.
+//! Replies with elements that are drawn from a value with repetition. Such a reply may be larger than the value, but
+//! not larger than the maximum size of strings.
 
 use ember_protocol::Reply;
 
@@ -8,24 +8,24 @@ use crate::call::CommandResult;
 /// The bytes of the shortest element in a reply: `$0\r\n\r\n`.
 const ELEMENT_BYTES_MIN: u64 = 6;
 
-/// The maximum length of a reply.
+/// The length in bytes that a reply must not exceed.
 #[derive(Clone, Copy)]
 pub(super) struct Bound {
     end: usize,
 }
 
 impl Bound {
-    /// Returns whether the reply is within the bound.
+    /// Returns whether the reply is within this length.
     pub(super) fn holds(self, reply: &Reply) -> bool {
         reply.len_bytes() <= self.end
     }
 }
 
-/// Calls `write` to reply with `count` elements, within `bytes_max` bytes; `write` ends early when the bound is
-/// exceeded.
+/// Calls `write` to reply with `count` elements, within `bytes_max` bytes; `write` returns early when the reply exceeds
+/// the given bound.
 ///
 /// # Errors
-/// If the reply would be longer; nothing of it is left.
+/// Returns an error if the reply would exceed `bytes_max`; then nothing remains written.
 pub(super) fn bounded(
     reply: &mut Reply,
     count: u64,

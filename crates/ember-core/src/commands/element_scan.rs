@@ -1,4 +1,4 @@
-//! Options and reply of the commands that iterate over the elements of one value.
+//! The options and the reply of commands that iterate over the elements of one value.
 
 use ember_protocol::{Args, Mark, Reply, number};
 
@@ -8,13 +8,13 @@ use crate::call::Call;
 use crate::error::CommandError;
 use crate::types::Variant;
 
-/// The default of `COUNT`.
+/// The default value of `COUNT`.
 const COUNT_DEFAULT: usize = 10;
 
-/// Elements up to which a call is short.
+/// The number of elements up to which a call is always short.
 pub(crate) const FEW_ELEMENTS: usize = 1024;
 
-/// The options after key and cursor.
+/// The options that follow the key and the cursor.
 pub(crate) struct ScanOptions<'a> {
     pattern: Option<&'a [u8]>,
     /// The approximate number of elements to visit.
@@ -22,12 +22,13 @@ pub(crate) struct ScanOptions<'a> {
 }
 
 impl<'a> ScanOptions<'a> {
-    /// Reads `MATCH` and `COUNT` from argument `first` on.
+    /// Parses the options `MATCH` and `COUNT` from argument `first` on.
     pub(crate) fn parse(args: Args<'a>, first: usize) -> Result<ScanOptions<'a>, CommandError> {
         ScanOptions::parse_with(args, first, None).map(|(options, _)| options)
     }
 
-    /// Like [`ScanOptions::parse`] with an additional option, which is a single word; returns whether it is present.
+    /// Like [`ScanOptions::parse`], for a command with an additional option of a single word; returns whether the call
+    /// contains this option.
     pub(crate) fn parse_with(
         args: Args<'a>,
         first: usize,
@@ -63,8 +64,8 @@ impl<'a> ScanOptions<'a> {
     }
 }
 
-/// Returns whether a call on the value of the key in argument 1 visits more elements than a short call may. If so, that
-/// counts as a use.
+/// Returns whether a call on the value of the key in argument 1 visits more elements than a short call may. If it does,
+/// the call counts as a use of the key.
 pub(crate) fn is_long<T: Variant>(call: &mut Call<'_, '_>, count: usize) -> bool {
     let steps_max = call.steps_max();
     if count <= steps_max {
@@ -77,14 +78,15 @@ pub(crate) fn is_long<T: Variant>(call: &mut Call<'_, '_>, count: usize) -> bool
     is_long
 }
 
-/// Returns the COUNT of a call, if it is valid.
+/// Returns the `COUNT` of a call; its default if the call contains no valid `COUNT`.
 pub(crate) fn count_of(args: Args<'_>) -> usize {
     let given = (3..args.len()).rev().find(|&arg| is_word(args, arg, "COUNT"));
     let count = given.and_then(|arg| number::parse_i64(args.get(arg + 1)?));
     count.and_then(|count| usize::try_from(count).ok()).unwrap_or(COUNT_DEFAULT)
 }
 
-/// Writes the reply: the cursor at which to continue, and the `count` replies in `elements`.
+/// Writes the reply of one call of an iteration: the cursor at which to continue, and the `count` replies in
+/// `elements`.
 pub(crate) fn write_page(reply: &mut Reply, cursor: u64, elements: &Reply, count: usize) {
     reply.array(2);
     reply.bulk(itoa::Buffer::new().format(cursor).as_bytes());

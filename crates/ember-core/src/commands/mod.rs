@@ -1,4 +1,4 @@
-//! The data commands: a folder for each family and a file for each command or its variants.
+//! The data commands: a folder for each family, and a file for each command or group of variants.
 
 pub mod arguments;
 mod bitmap;
@@ -19,7 +19,7 @@ mod vector_set;
 
 use crate::call::DataCommand;
 
-/// All data commands.
+/// All data commands, by family and file.
 pub const FAMILIES: &[&[&[DataCommand]]] = &[
     bitmap::COMMANDS,
     generic::COMMANDS,

@@ -1,4 +1,4 @@
-//! Evaluating the command of a live query: at one moment, without counting a use.
+//! Evaluates the command of a live query on one consistent state of its keys, without counting a use of them.
 
 use ember_protocol::{Args, Reply};
 
@@ -7,13 +7,15 @@ use crate::call::{Attempt, AttemptResult, CommandResult, DataCommand};
 use crate::effects::events::EventClass;
 use crate::keys::Keys;
 
-/// Runs a reading call with the locks of all its keys pinned in `context.guards`, where the caller releases them. No
-/// lock is held before. Expired data are removed first; then `at_moment` is called, and nothing changes until the locks
-/// are released. `bring` is called to fetch missing values. The call counts neither as a lookup nor as a use, and
-/// publishes no event. A long-running call returns [`Attempt::Offload`] if `context.waiting` allows it.
+/// Runs a reading call with the locks of all its keys. The caller holds no lock before; afterwards the locks are pinned
+/// in `context.guards`, and the caller releases them.
+///
+/// Expired data are removed first. Then `at_moment` is called; the keys do not change from then until the locks are
+/// released. `bring` is called to fetch missing values. The call counts neither as a lookup nor as a use, and publishes
+/// no event. A long-running call returns [`Attempt::Offload`] if `context.waiting` allows it.
 ///
 /// # Errors
-/// The errors of the handler, which has written nothing in that case.
+/// Returns the errors of the handler, which has written nothing in that case, and those of `bring`.
 pub fn evaluate(
     command: &DataCommand,
     context: &mut Context<'_, '_>,

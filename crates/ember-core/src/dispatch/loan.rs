@@ -6,12 +6,12 @@
 //! give back  the results, under the locks of its keys, and the call's record           O(keys)
 //! ```
 //!
-//! All clients may read a borrowed value. A client that changes it meanwhile copies it: the server holds back calls
-//! that can wait. The results are valid only if the keys have not changed, which a watch shows.
+//! All clients may read a borrowed value. A write to the value during the call copies it, so the server delays writing
+//! calls that can wait. The results are valid only if the keys have not changed, which a watch detects.
 //!
-//! A call that changes a value in place changes a copy, which replaces the value at the end. The copy takes as much
-//! memory as the value while the call runs ([`Loan::copied_bytes`]). The records of its handler stay with the loan
-//! until then.
+//! A call that changes a value in place changes a copy, which replaces the value when the call is done. The copy takes
+//! as much memory as the value while the call runs ([`Loan::copied_bytes`]). Until then, the loan contains the journal
+//! records of the handler.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ use crate::spec::{Flags, KeyFlags, Spec};
 use crate::turn::Turn;
 use crate::types::Aggregate;
 
-/// A call with its borrowed values.
+/// An offloaded call with its borrowed values.
 pub struct Loan {
     command: &'static DataCommand,
     call: OwnedBatch,
@@ -39,11 +39,11 @@ pub struct Loan {
     shards: Vec<(usize, Box<ShardData>)>,
     /// The state of the thread that runs the call.
     turn: Turn,
-    /// The watch of the keys of a call that may store something.
+    /// The watch of the call's keys; `None` if the call cannot store anything.
     watch: Option<Arc<Watch>>,
     /// The keys of a call that may store something.
     keys: Vec<BorrowedKey>,
-    /// The results of the call at the keys it has changed.
+    /// The entries that the call has changed or created, taken from `shards`.
     stored: Vec<Stored>,
     /// The journal records of the call.
     recorded: Segment,
@@ -56,23 +56,23 @@ const CHANGED: KeyFlags = KeyFlags::RW.union(KeyFlags::OW).union(KeyFlags::RM);
 #[derive(Clone, Copy)]
 struct BorrowedKey {
     arg: usize,
-    /// The number of its database.
+    /// The number of the key's database.
     database: usize,
     flags: KeyFlags,
-    /// Whether this is the first of the arguments that name the key, and the key existed.
+    /// Whether the key existed; true only for the first of several arguments that name the same key.
     was_there: bool,
 }
 
 /// The result of a call at a key.
 struct Stored {
     key: BorrowedKey,
-    /// The new entry, or none.
+    /// The new entry of the key; `None` if the call has removed the key.
     slot: Option<Slot>,
-    /// Whether observers of the key are notified.
+    /// Whether observers of the key are notified of the change.
     is_observed: bool,
 }
 
-/// Returns the keys of a call, with the access to each. O(arguments).
+/// Returns the argument indexes of the keys of a call, with the access to each key. O(arguments).
 fn keys_of_call(spec: &Spec, args: Args<'_>) -> Vec<(usize, KeyFlags)> {
     let mut all: Vec<_> = if spec.keys_of.is_some() {
         spec.keys_with_flags(args).collect()
@@ -81,8 +81,8 @@ fn keys_of_call(spec: &Spec, args: Args<'_>) -> Vec<(usize, KeyFlags)> {
         let keys = spec.keys.iter().flat_map(|keys| keys.positions(args).map(|arg| (arg, keys.flags)));
         keys.map(|(arg, flags)| (arg, of_call.unwrap_or(flags))).collect()
     };
-    // A key that is written while others are only read receives their result; the table has RW for SINTERSTORE, as in
-    // Redis.
+    // If a call reads some keys and writes another, the written key only receives the result; as in Redis, the table
+    // has RW for such a key of SINTERSTORE.
     if all.iter().any(|(_, flags)| flags.contains(KeyFlags::RO)) {
         for (_, flags) in all.iter_mut().filter(|(_, flags)| flags.contains(KeyFlags::RW)) {
             *flags = flags.difference(KeyFlags::RW).union(KeyFlags::OW);
@@ -92,8 +92,8 @@ fn keys_of_call(spec: &Spec, args: Args<'_>) -> Vec<(usize, KeyFlags)> {
 }
 
 impl Loan {
-    /// Creates the loan of a call whose handler has returned [`Attempt::Offload`]; the locks of its keys are still
-    /// held.
+    /// Creates the loan of a call whose handler has returned [`Attempt::Offload`]; the caller still holds the locks of
+    /// the call's keys.
     ///
     /// [`Attempt::Offload`]: crate::call::Attempt::Offload
     pub fn take(command: &'static DataCommand, context: &mut Context<'_, '_>, args: Args<'_>) -> Loan {
@@ -112,13 +112,13 @@ impl Loan {
         let mut borrowed_keys = Vec::new();
         if let Some(watch) = &watch {
             let target = command.spec.overwrites_in.and_then(|database_of| database_of(args));
-            // If several arguments name the same key, the one that receives the result decides.
+            // If several arguments name the same key, the argument that receives the result takes precedence.
             let mut keys_of_call = keys_of_call(&command.spec, args);
             keys_of_call.sort_by_key(|(_, flags)| !flags.contains(KeyFlags::OW));
             for (arg, flags) in keys_of_call {
                 let database = target.filter(|_| flags.contains(KeyFlags::OW)).unwrap_or(*database);
                 let mut keys = Keys::new(keyspace, guards, args, database, (0, keyspace.hash(&[])), turn);
-                // Data that have expired by now break no watch later.
+                // Removes data that have expired by now, so that their removal does not break the watch later.
                 keys.expire(arg);
                 keys.watch(arg, watch);
                 let was_there = lend(guards, turn, database, arg);
@@ -145,8 +145,8 @@ impl Loan {
         }
     }
 
-    /// Returns the bytes of borrowed values that the call would copy to change them in place. The locks of its keys are
-    /// held.
+    /// Returns the bytes of the borrowed values that the call would copy to change them in place. The caller holds the
+    /// locks of the call's keys.
     pub fn copied_bytes(
         command: &'static DataCommand,
         context: &mut Context<'_, '_>,
@@ -167,8 +167,8 @@ impl Loan {
         keys.iter().map(bytes_of).sum()
     }
 
-    /// Returns whether changes of the keys of a call should be held back while it runs, because the call may store
-    /// something or because a change would copy a shared value. The locks of its keys are held.
+    /// Returns whether other clients' changes of a call's keys should be delayed while the call runs: because the call
+    /// may store something, or because a change would copy a shared value. The caller holds the locks of these keys.
     pub fn is_dear_to_change(
         command: &'static DataCommand,
         context: &mut Context<'_, '_>,
@@ -184,12 +184,12 @@ impl Loan {
         command.spec.flags.contains(Flags::WRITE) || !command.spec.key_positions(args).all(is_cheap)
     }
 
-    /// Returns the number of the database that was selected.
+    /// Returns the number of the database that was selected for the call.
     pub fn database(&self) -> usize {
         self.database
     }
 
-    /// Returns the call.
+    /// Returns the call's arguments.
     pub fn call(&self) -> Args<'_> {
         self.call.command(0)
     }
@@ -204,11 +204,11 @@ impl Loan {
         self.watch.is_some()
     }
 
-    /// Runs the call and releases its borrowed values. A call on the whole keyspace takes one lock after the other, as
-    /// on a worker.
+    /// Runs the call and releases its borrowed values. A call on the whole keyspace borrows nothing: it takes the locks
+    /// of the shards one after the other, as on a worker.
     ///
     /// # Errors
-    /// The errors of the handler, which has written nothing in that case.
+    /// Returns the errors of the handler, which has written nothing in that case.
     pub fn run(&mut self, keyspace: &Keyspace, reply: &mut Reply) -> CommandResult {
         let (args, database) = (self.call.command(0), self.database);
         let handler = match self.command.run {
@@ -241,8 +241,8 @@ impl Loan {
         Ok(())
     }
 
-    /// Takes the results of the call from the keys that it has changed. A changed value with elements is no longer
-    /// shared, even if the change counts as none.
+    /// Moves the entries that the call has changed from the borrowed shards to `stored`. A changed value with elements
+    /// is recognized by being no longer shared, even if the change counts as none.
     fn take_stored(&mut self, keyspace: &Keyspace, guards: &mut Guards<'_>, has_changes: bool) {
         let args = self.call.command(0);
         for &key in &self.keys {
@@ -268,9 +268,9 @@ impl Loan {
         }
     }
 
-    /// Ends the watch of the keys; returns whether all are unchanged since the loan. The locks of all of them are held.
-    /// Data that have expired meanwhile are removed first and count as changed, because the journal has their removal
-    /// before the call.
+    /// Ends the watch of the keys; returns whether all of them are unchanged since the loan was created. The caller
+    /// holds the locks of all these keys. Data that have expired since then are removed first and count as changed,
+    /// because the journal contains their removal before the call.
     pub fn end_watch(&mut self, context: &mut Context<'_, '_>) -> bool {
         let Some(watch) = self.watch.take() else { return true };
         let args = self.call.command(0);
@@ -281,19 +281,19 @@ impl Loan {
             keys.expire(key.arg);
             keys.unwatch(key.database, key.arg, &watch);
         }
-        // If the journal got its first reader meanwhile, it would miss the records of the call.
+        // A reader that has subscribed to the journal since the loan was created would miss the records of the call.
         !watch.is_broken() && (self.turn.journal.is_on() || !turn.journal.is_on())
     }
 
-    /// Stores the results of the call, with its events and its record. The locks of all its keys have been held, and
-    /// those of no others, since [`Loan::end_watch`] reported that nothing has changed.
+    /// Stores the results of the call, and publishes its events and its record. Since [`Loan::end_watch`] returned
+    /// true, the caller has held the locks of all keys of the call, and no others.
     pub fn give_back(&mut self, context: &mut Context<'_, '_>) {
         let Loan { call, stored, turn: own, recorded, .. } = self;
         let Context { keyspace, guards, turn, .. } = context;
         let args = call.command(0);
         turn.journal.begin_unit();
         let changes = turn.counters.changes;
-        // Only the events of the call itself are published.
+        // Storing the results publishes no events, because the call has collected its own.
         let classes = std::mem::take(&mut turn.notices.classes);
         for Stored { key: BorrowedKey { arg, database, flags, .. }, slot, is_observed } in stored.drain(..) {
             let known = (0, keyspace.hash(&[]));
@@ -322,12 +322,13 @@ impl Loan {
 
 impl Turn {
     /// Returns the state of a thread that runs a call on borrowed values. The call's lookups have been counted already.
-    /// Its journal keeps the call's records if the journal has a reader and the call `writes`.
+    /// The returned state records the call in its own journal if the worker's journal has a reader and the call
+    /// `writes`.
     fn for_loan(&mut self, writes: bool) -> Turn {
         let mut turn = Turn::new(self.now_ms, self.random.next_u64());
         turn.settings = self.settings;
         turn.recorded_ms = self.recorded_ms;
-        // Borrowed values do not change.
+        // Borrowed values do not change, so nothing in them expires.
         turn.keeps_expired = true;
         turn.keeps_past_expiries = self.keeps_past_expiries;
         turn.sees_expired = self.sees_expired;

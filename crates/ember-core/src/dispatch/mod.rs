@@ -1,4 +1,4 @@
-//! Execution of one data command: its locks, then its handler.
+//! Execution of one data command: takes the locks of its keys, then calls its handler.
 
 use std::sync::Arc;
 
@@ -22,16 +22,16 @@ use crate::turn::Turn;
 /// The locks that a command's keys need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// None: no keys.
+    /// No locks: the command has no keys.
     None,
-    /// The lock of the only key, in this argument.
+    /// One lock: the command's only key is in this argument.
     One(usize),
-    /// Locks of any number of keys.
+    /// Any number of locks, for any number of keys.
     Many,
 }
 
 impl Access {
-    /// Returns the access that the key specifications of a command need.
+    /// Returns which locks a command needs, according to its key specifications.
     pub const fn of(spec: &Spec) -> Access {
         match spec.keys {
             [] => Access::None,
@@ -43,25 +43,25 @@ impl Access {
     }
 }
 
-/// The context of a command.
+/// The state on which a command runs.
 pub struct Context<'c, 'k> {
-    /// All data.
+    /// The keyspace that the command accesses.
     pub keyspace: &'k Keyspace,
-    /// The locks held since the previous command.
+    /// The locks that the worker still holds from the previous command.
     pub guards: &'c mut Guards<'k>,
-    /// The worker's state.
+    /// The state of the worker that runs the command.
     pub turn: &'c mut Turn,
     /// The number of the selected database.
     pub database: usize,
-    /// Whether the call may wait for a change of its keys.
+    /// Whether the call may wait until one of its keys changes.
     pub waiting: Waiting,
 }
 
-/// Runs a data command whose arity was checked. `hash` is the hash of the only key of a command with [`Access::One`],
-/// if it is known already. Locks stay held in `context.guards` for the next command.
+/// Runs a data command after its arity was checked. `hash` is the hash of the only key of a command with
+/// [`Access::One`], if the caller knows it. The locks stay held in `context.guards` for the next command.
 ///
 /// # Errors
-/// The errors of the handler, which has written nothing in that case.
+/// Returns the errors of the handler, which has written nothing in that case.
 #[inline]
 pub fn run(
     command: &DataCommand,
@@ -81,7 +81,7 @@ pub fn run(
     result
 }
 
-/// Runs a data command, whether or not the journal has a reader.
+/// Runs a data command; the caller records its effects if the journal has a reader.
 #[inline]
 fn handle(
     command: &DataCommand,
@@ -171,9 +171,9 @@ fn call_without_locks<'c>(
     KeyspaceCall { args, keyspace, database: *database, turn, reply, waiting: *waiting }
 }
 
-/// Requests the missing values of a call ([`Turn::missing`]), which notify `arrival`. `ready` returns values that need
-/// no wait. Returns the orders that are still to be read, and how many values are already being read for other clients.
-/// Takes locks that are not held one after the other.
+/// Requests the missing values of a call ([`Turn::missing`]); `arrival` is notified when they have been read. `ready`
+/// returns a value that can be stored at once. Returns the orders whose values are still to be read, and the number of
+/// values that are already being read for other clients. Takes the shard locks that are not held, one after the other.
 pub fn request_missing(
     context: &mut Context<'_, '_>,
     arrival: &Arc<FetchWaiter>,
@@ -196,7 +196,7 @@ pub fn request_missing(
     (orders, joined)
 }
 
-/// Stores the value of an order if it is ready; otherwise returns the order, which is still to be read.
+/// Stores the value of an order if `ready` returns it; otherwise returns the order, whose value is still to be read.
 fn brought(
     shard: &mut ShardData,
     order: FetchOrder,
@@ -207,8 +207,8 @@ fn brought(
     None
 }
 
-/// Requests the values that a call will need, like [`request_missing`], before any client waits for them. Returns the
-/// orders that are still to be read.
+/// Prefetches values from disk: requests the cold values that a call will need, like [`request_missing`], before any
+/// client waits for them. Returns the orders whose values are still to be read.
 pub fn request_ahead(
     spec: &Spec,
     context: &mut Context<'_, '_>,
@@ -230,7 +230,8 @@ pub fn request_ahead(
     orders
 }
 
-/// Adds the cold values that a call will need to [`Turn::missing`]. Takes the locks of its keys one after the other.
+/// Adds the cold values that a call will need to [`Turn::missing`]. Takes the locks of the call's keys one after the
+/// other.
 pub fn record_missing(spec: &Spec, context: &mut Context<'_, '_>, args: Args<'_>) {
     let Context { keyspace, guards, turn, database, .. } = context;
     for arg in spec.value_positions(args) {
@@ -242,11 +243,11 @@ pub fn record_missing(spec: &Spec, context: &mut Context<'_, '_>, args: Args<'_>
     }
 }
 
-/// Fetches the missing values of a call that cannot be run again later, on this thread: `read` returns the value of an
-/// order, from any thread. The locks of their keys are held.
+/// Fetches the missing values of a call on the current thread, because the call cannot be run again later. `read`
+/// returns the value of an order, which may have been requested by any thread. The caller holds the locks of the keys.
 ///
 /// # Errors
-/// The first error of `read`.
+/// Returns the first error of `read`.
 pub fn fetch_missing<E>(
     context: &mut Context<'_, '_>,
     mut read: impl FnMut(&FetchOrder) -> Result<Fetched, E>,
@@ -263,8 +264,8 @@ pub fn fetch_missing<E>(
     Ok(())
 }
 
-/// Returns whether values that a call needs are missing, and adds them to [`Turn::missing`]. The locks of its keys are
-/// held, so no value is demoted before it runs. One branch on servers without cold values.
+/// Returns whether values that a call needs are missing, and adds them to [`Turn::missing`]. The caller holds the locks
+/// of the call's keys, so no value is demoted before the call runs. Costs one branch on servers without cold values.
 #[inline]
 fn misses_values(
     spec: &Spec,
@@ -301,7 +302,7 @@ fn find_missing(
         let hash = if arg == known { hash } else { keyspace.hash(args.at(arg)) };
         guards.data(hash.shard()).is_missing(*database, hash, args.at(arg), expired_ms)
     };
-    // Which values the call needs takes longer to determine, so that is only checked if some are cold.
+    // The values that the call needs take longer to determine, so this is done only if a key has a cold value.
     if matches!(spec.values, Values::Unneeded) || !spec.key_positions(args).any(&mut is_missing) {
         return Ok(false);
     }
@@ -320,8 +321,8 @@ fn find_missing(
     if bytes.sum::<usize>() > turn.values_bytes_max { Err(CommandError::OutOfMemory) } else { Ok(true) }
 }
 
-/// Prefetches the memory that lookups of these elements of a key's value will read, if the value is large. Holds the
-/// lock of the key's shard afterwards.
+/// Prefetches the memory that lookups of the elements `names` in a key's value will read, if the value is large.
+/// Afterwards the lock of the key's shard is held.
 pub fn fetch_elements(context: &mut Context<'_, '_>, hash: KeyHash, key: &[u8], names: &[&[u8]]) {
     let Context { keyspace, guards, turn, database, .. } = context;
     guards.hold_one(keyspace, turn, hash);
@@ -333,7 +334,7 @@ pub fn fetch_elements(context: &mut Context<'_, '_>, hash: KeyHash, key: &[u8], 
     }
 }
 
-/// Takes all locks; returns the same as [`hold`].
+/// Takes the locks of all shards; returns the same as [`hold`].
 #[cold]
 fn hold_all(context: &mut Context<'_, '_>) -> (usize, KeyHash) {
     let Context { keyspace, guards, turn, .. } = context;
@@ -341,7 +342,7 @@ fn hold_all(context: &mut Context<'_, '_>) -> (usize, KeyHash) {
     (0, keyspace.hash(&[]))
 }
 
-/// Takes the locks for the keys of a call; returns an argument whose hash is known, and that hash.
+/// Takes the locks of a call's keys; returns the index of an argument whose hash is known, and that hash.
 #[inline]
 pub fn hold(
     spec: &Spec,
@@ -361,7 +362,7 @@ pub fn hold(
             let mut shards: Vec<usize> =
                 spec.key_positions(args).map(|arg| keyspace.hash(args.at(arg)).shard()).collect();
             guards.hold_many(keyspace, turn, &mut shards);
-            // The name is not a key; its "hash" is never used.
+            // Argument 0 is the command's name, not a key: its "hash" is never used.
             (0, keyspace.hash(&[]))
         }
     }

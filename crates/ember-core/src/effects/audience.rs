@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use super::live_query::Receiver;
 use crate::memory::size_class;
 
-/// Up to this many receivers are searched one by one; above it, a table contains their positions.
+/// The number of receivers up to which a removal searches the list; a larger list has a table of the receivers'
+/// positions.
 const LISTED_MAX: usize = 64;
 
-/// A receiver, its worker, and whether it wants equal results too.
+/// A receiver, its worker, and whether it is also sent results that equal the previous one.
 #[derive(Clone, Copy, Debug)]
 struct Seat {
     receiver: Receiver,
@@ -20,12 +21,12 @@ struct Seat {
 #[derive(Debug, Default)]
 pub struct Audience {
     seats: Seats,
-    /// The hash of the result that all of them have received, in halves, if there is one.
+    /// The hash of the result that all receivers have, as two 64-bit halves; zeros if `is_known` is false.
     known: [u64; 2],
     is_known: bool,
 }
 
-/// The receivers; nearly always one.
+/// The receivers of a query; nearly all queries have exactly one.
 #[derive(Debug, Default)]
 enum Seats {
     #[default]
@@ -34,11 +35,11 @@ enum Seats {
     Many(Box<Crowd>),
 }
 
-/// Several receivers.
+/// The list of several receivers.
 #[derive(Debug, Default)]
 struct Crowd {
     seats: Vec<Seat>,
-    /// The positions of all receivers in the list, by name; empty while there are few.
+    /// The position of each receiver in the list, by its identity; empty until the list first exceeds [`LISTED_MAX`].
     places: HashMap<Name, u32>,
 }
 
@@ -101,12 +102,12 @@ impl Audience {
         }
     }
 
-    /// Returns whether there are no receivers.
+    /// Returns whether the query has no receivers.
     pub fn is_empty(&self) -> bool {
         self.seats().is_empty()
     }
 
-    /// Adds a receiver of a worker, which must not be in the list. O(1).
+    /// Adds a receiver on a worker; the receiver must not be in the list. O(1).
     pub fn add(&mut self, worker: usize, receiver: Receiver, sends_equal: bool) {
         let seat = Seat { receiver, worker: worker as u16, sends_equal };
         match &mut self.seats {
@@ -120,7 +121,7 @@ impl Audience {
         }
     }
 
-    /// Removes a receiver if it is in the list. O(1).
+    /// Removes a receiver, if the list contains it. O(1).
     pub fn remove(&mut self, receiver: Receiver) {
         match &mut self.seats {
             Seats::One(seat) if seat.receiver == receiver => self.seats = Seats::None,
@@ -134,7 +135,7 @@ impl Audience {
         }
     }
 
-    /// Returns the bytes of memory on the heap.
+    /// Returns the bytes that the list takes on the heap.
     pub fn memory_bytes(&self) -> usize {
         match &self.seats {
             Seats::None | Seats::One(_) => 0,
@@ -142,13 +143,13 @@ impl Audience {
         }
     }
 
-    /// Returns the receivers of a worker.
+    /// Returns the receivers on a worker.
     pub fn receivers_of(&self, worker: usize) -> impl Iterator<Item = Receiver> {
         let seats = self.seats().iter().filter(move |seat| usize::from(seat.worker) == worker);
         seats.map(|seat| seat.receiver)
     }
 
-    /// Returns the workers that have receivers, each once.
+    /// Returns the workers that have receivers, without duplicates.
     pub fn workers(&self) -> Vec<u16> {
         let mut workers = Vec::new();
         for seat in self.seats() {
@@ -159,18 +160,18 @@ impl Audience {
         workers
     }
 
-    /// Returns whether a receiver wants equal results, too.
+    /// Returns whether a receiver is also sent results that equal the previous one.
     pub fn sends_equal(&self) -> bool {
         self.seats().iter().any(|seat| seat.sends_equal)
     }
 
-    /// Returns the hash of the result that all receivers have; `None` if they have different ones.
+    /// Returns the hash of the result that all receivers have; `None` if their results differ.
     pub fn known(&self) -> Option<u128> {
         let [high, low] = self.known;
         self.is_known.then_some(u128::from(high) << 64 | u128::from(low))
     }
 
-    /// Records which result all receivers have.
+    /// Records the hash of the result that all receivers have; `None` if their results differ.
     pub fn set_known(&mut self, hash: Option<u128>) {
         self.is_known = hash.is_some();
         let hash = hash.unwrap_or_default();
@@ -207,7 +208,8 @@ mod tests {
         let count = 100_000;
         (0..count).for_each(|id| audience.add(0, receiver(id), false));
         let bytes = audience.memory_bytes();
-        // A linear search per removal would take minutes. The steps visit all receivers.
+        // A linear search per removal would take minutes. The step 7919 visits all receivers, in another order than
+        // they were added.
         for (left, step) in (0..count).rev().zip(0..) {
             audience.remove(receiver(step * 7919 % count));
             audience.remove(receiver(count));

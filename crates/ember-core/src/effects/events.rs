@@ -1,4 +1,4 @@
-//! Events of keys: the contents of keyspace notifications about commands and removals.
+//! Key events: the contents of keyspace notifications about commands, expiry and eviction.
 
 use std::sync::Arc;
 
@@ -7,36 +7,36 @@ use bitflags::bitflags;
 use crate::effects::live_query::LiveQuery;
 
 bitflags! {
-    /// Classes of events, as `notify-keyspace-events` names them by letters.
+    /// Classes of key events; the letters are those of `notify-keyspace-events`.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct EventClass: u32 {
         /// `K`: publish on the channel of the key.
         const KEYSPACE = 1;
         /// `E`: publish on the channel of the event.
         const KEYEVENT = 1 << 1;
-        /// `g`: commands on keys of any type.
+        /// `g`: events of commands on keys of any type.
         const GENERIC = 1 << 2;
-        /// `$`: strings.
+        /// `$`: events of string commands.
         const STRING = 1 << 3;
-        /// `l`: lists.
+        /// `l`: events of list commands.
         const LIST = 1 << 4;
-        /// `s`: sets.
+        /// `s`: events of set commands.
         const SET = 1 << 5;
-        /// `h`: hashes.
+        /// `h`: events of hash commands.
         const HASH = 1 << 6;
-        /// `z`: sorted sets.
+        /// `z`: events of sorted-set commands.
         const SORTED_SET = 1 << 7;
-        /// `x`: expired keys.
+        /// `x`: expirations of keys.
         const EXPIRED = 1 << 8;
-        /// `e`: evicted keys.
+        /// `e`: evictions of keys.
         const EVICTED = 1 << 9;
-        /// `t`: streams.
+        /// `t`: events of stream commands.
         const STREAM = 1 << 10;
         /// `m`: reads of missing keys.
         const KEY_MISS = 1 << 11;
-        /// `d`: types of modules.
+        /// `d`: events of types that belong to a module in Redis.
         const MODULE = 1 << 12;
-        /// `n`: new keys.
+        /// `n`: creations of keys.
         const NEW = 1 << 13;
     }
 }
@@ -55,25 +55,25 @@ impl EventClass {
         .union(EventClass::MODULE);
 }
 
-/// A kind of event.
+/// A kind of key event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its class.
+    /// The class that clients subscribe to in order to receive the event.
     pub class: EventClass,
-    /// Its name: mostly the command's.
+    /// The name of the event: usually that of the command.
     pub name: &'static str,
 }
 
 impl Event {
     /// A key was removed.
     pub const DEL: Event = Event::generic("del");
-    /// A key was given an expiry.
+    /// An expiry was set for a key.
     pub const EXPIRE: Event = Event::generic("expire");
     /// A key's expiry was removed.
     pub const PERSIST: Event = Event::generic("persist");
     /// A key has expired.
     pub const EXPIRED: Event = Event { class: EventClass::EXPIRED, name: "expired" };
-    /// Elements of a key's value have expired: fields of a hash.
+    /// Elements of a key's value have expired; these are fields of a hash.
     pub const ELEMENTS_EXPIRED: Event = Event::hash("hexpired");
     /// A key was evicted.
     pub const EVICTED: Event = Event { class: EventClass::EVICTED, name: "evicted" };
@@ -123,68 +123,70 @@ impl Event {
     }
 }
 
-/// An event of a key.
+/// An event that has happened to a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// The kind of event.
+    /// The kind of the event.
     pub event: Event,
     /// The number of the key's database.
     pub database: usize,
-    /// The key.
+    /// The name of the key.
     pub key: Box<[u8]>,
 }
 
-/// A key that was changed.
+/// A changed key, for the invalidation messages of client-side caching.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedKey {
-    /// Its name.
+    /// The name of the key.
     pub name: Box<[u8]>,
-    /// Whether expiry or eviction has changed it, not a command.
+    /// Whether expiry or eviction has changed the key, rather than a command.
     pub is_server_change: bool,
 }
 
 /// Work on a key that another thread does after the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Errand {
-    /// Link the vectors that were added to it.
+    /// Link the vectors that were added to the key.
     Link,
-    /// Demote its value.
+    /// Demote the value of the key.
     Demote,
 }
 
 /// Notifications for other clients, collected while locks are held and delivered after each command.
 #[derive(Debug, Default)]
 pub struct Notices {
-    /// Classes of events with a subscriber.
+    /// The classes of events that have a subscriber.
     pub classes: EventClass,
     /// Whether every change of a key is collected in `changed`.
     pub collects_changes: bool,
-    /// Events, in order.
+    /// The events, in the order in which they happened.
     pub events: Vec<Notice>,
-    /// Keys that were changed, in any database, in order.
+    /// The keys that have changed, in any database, in the order of the changes.
     pub changed: Vec<ChangedKey>,
-    /// Changed keys that clients may have copies of, in any database, with the clients' ids.
+    /// The changed keys of which clients may have copies, in any database, with the ids of these clients.
     pub invalidated: Vec<(ChangedKey, Vec<u64>)>,
-    /// Whether current changes come from expiry or eviction, not from the command.
+    /// Whether expiry or eviction makes the current changes, rather than the command.
     pub is_server_change: bool,
     /// Whether a whole database was emptied.
     pub is_flushed: bool,
-    /// Whether a command has emptied all databases, so that no file may restore their keys.
+    /// Whether a command has emptied all databases, so that no file may be used to restore their keys.
     pub is_emptied: bool,
-    /// Bytes of each key that has become large ([`Settings::large_key_bytes`]).
+    /// The size in bytes of each key that has become large ([`Settings::large_key_bytes`]).
     ///
     /// [`Settings::large_key_bytes`]: crate::turn::Settings::large_key_bytes
     pub large_keys: Vec<usize>,
-    /// Changed keys that blocked clients wait for, with their databases, in order.
+    /// The changed keys that blocked clients wait for, with the numbers of their databases, in the order of the
+    /// changes.
     pub ready: Vec<(usize, Box<[u8]>)>,
-    /// Live queries to be evaluated again, each once.
+    /// The live queries to evaluate again, without duplicates.
     pub queries: Vec<Arc<LiveQuery>>,
-    /// Work for other threads, with the databases and keys, to be passed on once no lock is held.
+    /// Work for other threads, with the number of the database and the key; the worker passes it on when it holds no
+    /// lock.
     pub errands: Vec<(Errand, usize, Box<[u8]>)>,
 }
 
 impl Notices {
-    /// Returns whether there is nothing to deliver.
+    /// Returns whether there are no notifications to deliver.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()

@@ -1,4 +1,5 @@
-//! The journal: changes, recorded as commands whose replay makes the same changes anywhere and at any time.
+//! The journal: records of all changes as commands. A replay of the commands makes the same changes on any server and
+//! at any time.
 //!
 //! ```text
 //! effect   a command in RESP and its database
@@ -6,64 +7,66 @@
 //! segment  the records of one worker since they were last taken
 //! ```
 //!
-//! A record gets its number from a [`Sequence`] that all workers share, while the locks of the changed keys are still
-//! held. So the records of all workers, in the order of their numbers, are one history of the keyspace: replaying it on
-//! an empty keyspace leads to the same contents.
+//! A worker takes the number of a record from a [`Sequence`] that all workers share, while it still holds the locks of
+//! the changed keys. So the records of all workers, ordered by number, are one history of the keyspace: replaying this
+//! history on an empty keyspace produces the same contents.
 //!
-//! A call that has changed something is its own effect, word for word, unless its handler records another
-//! ([`Journal::record`]): effects that depend on time or chance are recorded by their outcome (EXPIRE as PEXPIREAT,
-//! SPOP as SREM), blocking commands as their non-blocking forms (BLPOP as LPOP). An expiry or eviction is recorded as a
-//! removal ([`Journal::record_separately`]). Effects must be replayed with the clock at [`REPLAY_TIME_MS`], so that
-//! nothing expires in between.
+//! A call that has changed something is recorded word for word, unless its handler records another command instead
+//! ([`Journal::record`]): a command that depends on time or chance is recorded by its outcome (EXPIRE as PEXPIREAT,
+//! SPOP as SREM), and a blocking command as its non-blocking form (BLPOP as LPOP). An expiry or eviction is recorded as
+//! a removal ([`Journal::record_separately`]). Effects must be replayed with the clock at [`REPLAY_TIME_MS`], so that
+//! nothing expires during the replay.
 //!
-//! A script may hide the changes of its calls from some readers ([`Readers`]): these skip the effect, but its record
-//! still has a number.
+//! A script may hide the changes of its calls from some readers ([`Readers`]): these readers skip the effect, but its
+//! record still has a number.
 //!
-//! While the journal has no reader, it costs one branch per call.
+//! While the journal has no reader, its cost is one branch per call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ember_protocol::{Args, OwnedBatch, push_word};
 
-/// The time during a replay: before all expiries, which are recorded as removals.
+/// The Unix time in ms at which the journal is replayed: before all expiries, because removals of expired data are
+/// recorded.
 pub const REPLAY_TIME_MS: i64 = 0;
 
-/// The source of record numbers for all workers: 1, 2, 3, …, without gaps.
+/// The source of record numbers, shared by all workers: 1, 2, 3, …, without gaps.
 #[derive(Debug, Default)]
 pub struct Sequence(AtomicU64);
 
 impl Sequence {
-    /// Returns the next number.
+    /// Takes the next number.
     fn next(&self) -> u64 {
         // The locks of the changed keys order the numbers of records that depend on each other.
         self.0.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Returns the last number taken; 0 if none was. Exact for a worker with exclusive access.
+    /// Returns the last number taken; 0 if none was. The result is exact if the caller has exclusive access to the
+    /// keyspace.
     pub fn last(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// The command that records a removal that no client requested. UNLINK makes replicas free the value in the background,
-/// too.
+/// The command that records a removal that no client requested. With UNLINK, replicas free the value in the background,
+/// as this server does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Removal {
-    /// DEL.
+    /// `DEL`: replicas free the value at once.
     #[default]
     Del,
-    /// UNLINK.
+    /// `UNLINK`: replicas free the value in the background.
     Unlink,
 }
 
 impl Removal {
-    /// Returns UNLINK if `is_lazy`.
+    /// Returns `Unlink` if `is_lazy`, otherwise `Del`.
     pub const fn lazy(is_lazy: bool) -> Removal {
         if is_lazy { Removal::Unlink } else { Removal::Del }
     }
 
-    /// Returns the command's name.
+    /// Returns the name of the command.
     pub const fn name(self) -> &'static str {
         match self {
             Removal::Del => "DEL",
@@ -72,7 +75,7 @@ impl Removal {
     }
 }
 
-/// The readers that receive an effect: one bit for each reader of the journal.
+/// The readers of the journal that receive an effect, as a set of bits, one for each reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Readers(u8);
 
@@ -80,12 +83,12 @@ impl Readers {
     /// All readers of the journal.
     pub const ALL: Readers = Readers(u8::MAX);
 
-    /// Returns the readers with these bits.
+    /// Returns the set of the readers with these bits.
     pub const fn from_bits(bits: u8) -> Readers {
         Readers(bits)
     }
 
-    /// Returns whether it contains one of the readers with these bits.
+    /// Returns whether the set contains a reader with one of these bits.
     pub const fn contain(self, bits: u8) -> bool {
         self.0 & bits != 0
     }
@@ -97,14 +100,14 @@ impl Default for Readers {
     }
 }
 
-/// A command that is part of a record.
+/// A command of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effect<'s> {
-    /// The readers that receive it.
+    /// The readers that receive the effect.
     pub readers: Readers,
-    /// The number of its database.
+    /// The number of the database in which the command runs.
     pub database: usize,
-    /// The command in RESP.
+    /// The command, encoded in RESP.
     pub command: &'s [u8],
 }
 
@@ -121,10 +124,10 @@ struct RecordEnd {
     effects: usize,
 }
 
-/// Bytes of memory that an emptied segment keeps at most.
+/// The maximum number of bytes that an emptied segment keeps allocated.
 const SEGMENT_KEPT_MAX: usize = 1024 * 1024;
 
-/// Records of one worker, in the order of their numbers.
+/// The records of one worker, in the order of their numbers.
 #[derive(Debug, Default)]
 pub struct Segment {
     bytes: Vec<u8>,
@@ -133,12 +136,12 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Returns whether there are no records.
+    /// Returns whether the segment contains no records.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 
-    /// Returns the bytes of all effects.
+    /// Returns the total bytes of all effects.
     pub fn len_bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -148,28 +151,30 @@ impl Segment {
         self.records.len()
     }
 
-    /// Returns the number of the record at this position, if there is one.
+    /// Returns the number of the record at this position; `None` if there is no such record.
     #[inline]
     pub fn number(&self, at: usize) -> Option<u64> {
         self.records.get(at).map(|record| record.number)
     }
 
-    /// Returns the effects of the record at this position, at least one.
+    /// Returns the effects of the record at this position; a record has at least one effect.
     #[inline]
     pub fn effects(&self, at: usize) -> impl ExactSizeIterator<Item = Effect<'_>> {
         let first = if at == 0 { 0 } else { self.records[at - 1].effects };
         (first..self.records[at].effects).map(|index| self.effect(index))
     }
 
-    /// Returns the records: the number of each, and its effects, at least one.
+    /// Returns the records, each as its number and its effects; a record has at least one effect.
     pub fn records(&self) -> impl Iterator<Item = (u64, impl Iterator<Item = Effect<'_>>)> {
         (0..self.len()).map(|at| (self.records[at].number, self.effects(at)))
     }
 
-    /// Returns the commands of up to `records` consecutive records from this position on as one effect, and how many
-    /// records that are. Their numbers have no gap, and each has one effect for all readers, all in one database; no
-    /// more are added once there are `target` bytes. Returns no records if the first one has several effects. O(records
-    /// taken).
+    /// Returns the commands of up to `records` consecutive records from position `at` on as one effect, and the number
+    /// of these records.
+    ///
+    /// The numbers of these records have no gap, and each record has one effect, for all readers; all effects are in
+    /// one database. No record is added after their commands have reached `target` bytes. If the first record has
+    /// several effects, or not all readers receive its effect, the result has no records. O(records in the result).
     pub fn run(&self, at: usize, records: u64, target: usize) -> (usize, Effect<'_>) {
         let first = if at == 0 { 0 } else { self.records[at - 1].effects };
         let (number, database) = (self.records[at].number, self.effects[first].database);
@@ -193,7 +198,7 @@ impl Segment {
         )
     }
 
-    /// Removes all records. The memory is kept, unless it is unusually large.
+    /// Removes all records. Keeps the allocated memory, up to 1 MiB each for bytes, effects and records.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(SEGMENT_KEPT_MAX);
@@ -203,8 +208,8 @@ impl Segment {
         self.records.shrink_to(SEGMENT_KEPT_MAX / size_of::<RecordEnd>());
     }
 
-    /// Moves the records of a later segment to the end of this one. O(1) if this one was empty, otherwise O(bytes of
-    /// the later one).
+    /// Moves the records of a later segment to the end of this one. O(1) if this segment was empty, otherwise O(bytes
+    /// of the later segment).
     fn append(&mut self, later: &mut Segment) {
         if self.is_empty() {
             std::mem::swap(self, later);
@@ -217,8 +222,8 @@ impl Segment {
         later.clear();
     }
 
-    /// Moves the effects of a later segment, without their records, to the end of this one. O(1) if this one had none,
-    /// otherwise O(bytes of the later one).
+    /// Moves the effects of a later segment, without their records, to the end of this one. O(1) if this segment had no
+    /// effects, otherwise O(bytes of the later segment).
     fn append_effects(&mut self, later: &mut Segment) {
         if self.effects.is_empty() {
             std::mem::swap(&mut self.bytes, &mut later.bytes);
@@ -242,7 +247,7 @@ impl Segment {
     }
 }
 
-/// A writer of the words of an effect.
+/// Appends the words of an effect's command to a segment.
 #[derive(Debug)]
 pub struct Words<'j> {
     bytes: &'j mut Vec<u8>,
@@ -250,36 +255,36 @@ pub struct Words<'j> {
 }
 
 impl Words<'_> {
-    /// Adds a word.
+    /// Appends a word.
     pub fn word(&mut self, word: &[u8]) -> &mut Self {
         push_word(word, self.bytes);
         self.count += 1;
         self
     }
 
-    /// Adds the digits of a number.
+    /// Appends a number as decimal digits.
     pub fn integer(&mut self, number: impl itoa::Integer) -> &mut Self {
         self.word(itoa::Buffer::new().format(number).as_bytes())
     }
 }
 
-/// The changes of a worker's calls.
+/// A worker's part of the journal: the records of its calls that the worker has not published yet.
 #[derive(Debug, Default)]
 pub struct Journal {
-    /// The source of numbers; `None` while the journal has no reader.
+    /// The source of record numbers; `None` while the journal has no reader.
     sequence: Option<Arc<Sequence>>,
     segment: Segment,
     /// The depth of nested calls and units.
     depth: u32,
-    /// Whether the handler of the current call has recorded an effect that replaces it.
+    /// Whether the handler of the current call has recorded an effect that replaces the call.
     is_recorded: bool,
-    /// Changes of the current call that are recorded separately.
+    /// The number of changes of the current call that are recorded separately.
     recorded_separately: u64,
-    /// The readers that receive the changes of calls.
+    /// The readers that receive the effects of calls.
     readers: Readers,
 }
 
-/// The start of a call; see [`Journal::begin_call`].
+/// The state of the journal when a call begins; see [`Journal::begin_call`].
 #[derive(Debug)]
 pub struct CallMark {
     changes: u64,
@@ -288,7 +293,7 @@ pub struct CallMark {
 }
 
 impl Journal {
-    /// Returns a journal with a reader.
+    /// Returns a journal that has a reader and takes record numbers from `sequence`.
     pub fn numbered_by(sequence: Arc<Sequence>) -> Journal {
         Journal { sequence: Some(sequence), ..Journal::default() }
     }
@@ -299,38 +304,38 @@ impl Journal {
         self.sequence.is_some()
     }
 
-    /// Starts or stops recording. Earlier records stay until they are taken. When recording starts within a unit, the
-    /// record has the unit's effects from then on.
+    /// Starts or stops recording. Earlier records remain until [`Journal::take`]. If recording starts within a unit,
+    /// the record contains only the unit's later effects.
     pub fn set_sequence(&mut self, sequence: Option<Arc<Sequence>>) {
         debug_assert!(self.depth == 0 || !self.is_on(), "a record is complete or absent");
         self.sequence = sequence;
     }
 
-    /// Takes all records.
+    /// Removes and returns all records.
     pub fn take(&mut self) -> Segment {
         debug_assert_eq!(self.depth, 0, "a record is whole before it is taken");
         std::mem::take(&mut self.segment)
     }
 
-    /// Returns whether there are records to take and none is incomplete.
+    /// Returns whether there are records for [`Journal::take`], all of them complete.
     #[inline]
     pub fn has_records(&self) -> bool {
         self.depth == 0 && !self.segment.is_empty()
     }
 
-    /// Returns the number of the last record that was not taken yet.
+    /// Returns the number of the last record; `None` if the journal contains no records.
     pub fn last_number(&self) -> Option<u64> {
         self.segment.records.last().map(|record| record.number)
     }
 
-    /// Moves the records to the end of `to`.
+    /// Moves all records to the end of the segment `to`.
     pub fn move_to(&mut self, to: &mut Segment) {
         debug_assert_eq!(self.depth, 0, "a record is whole before it is taken");
         to.append(&mut self.segment);
     }
 
-    /// Adds the effects of an offloaded call to the current unit. O(1) if no other records are kept, otherwise
-    /// O(bytes).
+    /// Adds the effects of an offloaded call to the current unit. O(1) if the journal contains no effects, otherwise
+    /// O(bytes of these effects).
     pub fn adopt(&mut self, recorded: &mut Segment) {
         if self.is_on() {
             recorded.records.clear();
@@ -339,22 +344,23 @@ impl Journal {
         recorded.clear();
     }
 
-    /// Chooses the readers that receive the changes of calls from now on. All readers receive expiries and evictions.
+    /// Sets the readers that receive the effects of calls from now on. All readers receive the removals by expiry and
+    /// eviction.
     pub fn choose_readers(&mut self, readers: Readers) {
         self.readers = readers;
     }
 
-    /// Returns the readers that receive the changes of calls.
+    /// Returns the readers that receive the effects of calls.
     pub fn readers(&self) -> Readers {
         self.readers
     }
 
-    /// Begins a unit: all effects until [`Journal::end_unit`] are one record.
+    /// Begins a unit: all effects until [`Journal::end_unit`] form one record.
     pub fn begin_unit(&mut self) {
         self.depth += 1;
     }
 
-    /// Ends a unit. The locks of everything it has changed are still held.
+    /// Ends a unit. The caller still holds the locks of all keys that the unit has changed.
     pub fn end_unit(&mut self) {
         self.depth -= 1;
         self.seal();
@@ -372,8 +378,8 @@ impl Journal {
         }
     }
 
-    /// Ends a call. If it has changed something and its handler has recorded nothing, its effect is the call itself,
-    /// word for word.
+    /// Ends a call. If the call has changed something and its handler has recorded no other effect, the call is
+    /// recorded word for word.
     pub fn end_call(&mut self, mark: &CallMark, changes: u64, database: usize, args: Args<'_>) {
         if changes - mark.changes > self.recorded_separately && !self.is_recorded {
             self.append_call(database, args);
@@ -383,7 +389,8 @@ impl Journal {
         self.seal();
     }
 
-    /// Records a command that replaces the current call; several commands are replayed in order.
+    /// Records a command that replaces the current call. If the handler records several commands, they are replayed in
+    /// their order.
     pub fn record(&mut self, database: usize, write: impl FnOnce(&mut Words<'_>)) {
         if self.is_on() {
             self.is_recorded = true;
@@ -391,7 +398,8 @@ impl Journal {
         }
     }
 
-    /// Records an effect separately from the current call, if there is one; it was counted as `changes` changes.
+    /// Records an effect in addition to that of the current call, if any. `changes` is the number of counted changes
+    /// that this effect covers.
     pub fn record_separately(&mut self, database: usize, changes: u64, write: impl FnOnce(&mut Words<'_>)) {
         if self.is_on() {
             self.recorded_separately += changes;
@@ -400,8 +408,8 @@ impl Journal {
         }
     }
 
-    /// Records that a key has expired or was evicted. In a call that has had no other effect so far, this is a separate
-    /// record: the expired keys that a reader finds need not be one record.
+    /// Records that a key has expired or was evicted. If the current call has had no other effect so far, the removal
+    /// becomes a separate record: the removals of several expired keys by one reading call need not be atomic.
     #[inline]
     pub fn record_removal(&mut self, database: usize, key: &[u8], removal: Removal) {
         if self.is_on() {
@@ -419,7 +427,7 @@ impl Journal {
     fn append(&mut self, database: usize, readers: Readers, write: impl FnOnce(&mut Words<'_>)) {
         let bytes = &mut self.segment.bytes;
         let start = bytes.len();
-        // An effect nearly always has fewer than ten words.
+        // Reserves one digit for the number of words, because nearly every effect has fewer than ten.
         bytes.extend_from_slice(b"*0\r\n");
         let mut words = Words { bytes, count: 0 };
         write(&mut words);
@@ -443,7 +451,8 @@ impl Journal {
         self.segment.effects.push(EffectEnd { database: database as u32, readers, bytes });
     }
 
-    /// Makes a record of the effects that are not in one yet, unless the current unit may add more.
+    /// Makes one record of the effects that are not part of a record yet, unless the current unit may still add
+    /// effects.
     fn seal(&mut self) {
         let effects = self.segment.effects.len();
         if self.depth == 0
@@ -454,8 +463,8 @@ impl Journal {
         }
     }
 
-    /// Records the current call, word for word, because its handler is about to release the locks of what it has
-    /// changed. It is a separate record unless it is part of a unit.
+    /// Records the current call word for word, because its handler is about to release the locks of the changed keys.
+    /// The call becomes a separate record unless it is part of a unit.
     pub fn record_now(&mut self, database: usize, args: Args<'_>) {
         if !self.is_on() {
             return;
@@ -468,22 +477,22 @@ impl Journal {
     }
 }
 
-/// Names of elements that a call has removed or changed, kept only if the journal has a reader.
+/// The names of elements that a call has removed or changed; stored only if the journal has a reader.
 #[derive(Debug, Default)]
 pub struct Names(Option<OwnedBatch>);
 
 impl Names {
-    /// Returns a list that keeps no names.
+    /// Returns a list that ignores added names.
     pub fn unwanted() -> Names {
         Names(None)
     }
 
-    /// Returns a list that keeps names if the journal has a reader.
+    /// Returns a list that stores added names only if the journal has a reader.
     pub fn for_journal(journal: &Journal) -> Names {
         Names(journal.is_on().then(OwnedBatch::new))
     }
 
-    /// Adds a name.
+    /// Adds a name if the list stores names.
     #[inline]
     pub fn add(&mut self, name: &[u8]) {
         if let Some(names) = &mut self.0 {
@@ -491,23 +500,23 @@ impl Names {
         }
     }
 
-    /// Returns the number of kept names.
+    /// Returns the number of stored names.
     pub fn len(&self) -> usize {
         self.0.as_ref().map_or(0, OwnedBatch::len)
     }
 
-    /// Returns whether no names are kept.
+    /// Returns whether the list contains no names.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Adds the names to an effect.
+    /// Appends the names to an effect's command.
     pub fn write(&self, words: &mut Words<'_>) {
         let Some(names) = &self.0 else { return };
         (0..names.len()).for_each(|index| _ = words.word(names.command(index).at(0)));
     }
 
-    /// Records that these fields of a hash have expired, which was counted as `changes` changes.
+    /// Records the removal of these hash fields by expiry, which was counted as `changes` changes.
     pub fn journal_expired(&self, journal: &mut Journal, database: usize, key: &[u8], changes: u64) {
         if !self.is_empty() {
             journal.record_separately(database, changes, |words| self.write(words.word(b"HDEL").word(key)));

@@ -1,12 +1,12 @@
-//! Live queries: watched commands. When a key that one reads changes, it is evaluated again.
+//! Live queries: watched commands. When a key that such a command reads has changed, the command is run again.
 //!
 //! ```text
 //! a key changes    the query is marked, under the lock of that key; the first mark notifies its owner   (observers.rs)
 //! owner            locks of all its keys ─ the mark is cleared ─ the command is run ─ its number ─ unlock
 //! ```
 //!
-//! So no change is lost: the evaluation sees a change from before the mark is cleared, and a later one marks the query
-//! again.
+//! So no change is lost: an evaluation sees all changes made before the mark is cleared, and a later change marks the
+//! query again.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
@@ -17,41 +17,41 @@ use super::audience::Audience;
 use crate::memory::size_class;
 use crate::sync::{AtomicBool, Mutex};
 
-/// Bytes of a query, besides its words, its receivers and its entries in the shards' lists, which are counted
-/// separately.
+/// The memory of a query in bytes, excluding its words, its receivers and its entries in the shards' lists, which are
+/// counted separately.
 const QUERY_BYTES: usize = size_class(size_of::<LiveQuery>() + 2 * size_of::<usize>());
 
-/// A watched command, shared by all watchers of the same words in the same database and protocol. There may be
-/// millions, so its fields are as small as possible.
+/// A watched command, shared by all watchers of the same words in the same database and protocol. There may be millions
+/// of live queries, so the fields are as small as possible.
 pub struct LiveQuery {
-    // Fixed.
+    // Fields that do not change.
     call: StoredCommand,
     digest: u32,
     database: u32,
     owner: u16,
     /// The server's number for the command.
     pub command: u16,
-    /// The protocol of its results.
+    /// The protocol in which the results are encoded.
     pub protocol: Protocol,
-    // Shared.
-    /// Whether a key has changed since the last evaluation.
+    // Fields that other threads change.
+    /// Whether a key of the query has changed since the last evaluation.
     is_marked: AtomicBool,
-    /// The receivers of results. Changed only under the locks of all keys.
+    /// The receivers of the results. Changed only under the locks of all keys of the query.
     audience: Mutex<Audience>,
-    /// The queue in which the query waits for evaluation, one for each user; chosen by the owner.
+    /// The number of the queue in which the query waits for evaluation; the owner has a queue for each user.
     pub line: AtomicU16,
-    /// The owner does not evaluate the query before this time, whose unit and origin the owner chooses.
+    /// The owner does not evaluate the query before this time, on a clock that the owner chooses.
     pub not_before: AtomicU64,
 }
 
 /// A connection that watches a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receiver {
-    /// Its client's id.
+    /// The id of the connection's client.
     pub client_id: u64,
-    /// The connection's number at its worker.
+    /// The number that identifies the connection on its worker.
     pub token: u32,
-    /// The client's number for the query.
+    /// The number by which the client identifies the query.
     pub number: u32,
 }
 
@@ -72,7 +72,7 @@ impl std::fmt::Debug for LiveQuery {
 }
 
 impl LiveQuery {
-    /// Returns a query without watchers, whose owner is worker `owner`; none if the words are too many to store.
+    /// Returns a query without watchers, whose owner is worker `owner`; `None` if the call is too long to store.
     pub fn new(
         args: Args<'_>,
         command: u16,
@@ -94,32 +94,32 @@ impl LiveQuery {
         })
     }
 
-    /// Returns the call.
+    /// Returns the watched call.
     pub fn call(&self) -> Args<'_> {
         self.call.args()
     }
 
-    /// Returns the hash of its words, by which it is found.
+    /// Returns the hash of the call's words, by which the query is found.
     pub(super) fn digest(&self) -> u32 {
         self.digest
     }
 
-    /// Returns the number of its database.
+    /// Returns the number of the database of the call.
     pub fn database(&self) -> usize {
         self.database as usize
     }
 
-    /// Returns its owner: the worker that evaluates it.
+    /// Returns the query's owner: the worker that evaluates the query.
     pub fn owner(&self) -> usize {
         usize::from(self.owner)
     }
 
-    /// Returns whether it is this call.
+    /// Returns whether the query watches this call, in this database and protocol.
     pub fn is_for(&self, args: Args<'_>, database: usize, protocol: Protocol) -> bool {
         self.database() == database && self.protocol == protocol && self.call().iter().eq(args.iter())
     }
 
-    /// Returns its memory in bytes, without its entries in the shards' lists.
+    /// Returns the memory of the query in bytes, excluding its entries in the shards' lists.
     pub fn memory_bytes(&self) -> usize {
         let words = self.call.allocations().map(|bytes| if bytes == 0 { 0 } else { size_class(bytes) });
         QUERY_BYTES + words.iter().sum::<usize>() + self.with_audience(|audience| audience.memory_bytes())
@@ -127,21 +127,21 @@ impl LiveQuery {
 
     /// Marks the query for evaluation, under the lock of one of its keys; returns false if it was marked already.
     ///
-    /// Needs no lock if no key has changed but the receivers no longer have the same result ([`Audience::set_known`]):
-    /// an evaluation that has already cleared the mark either read the audience before that change or notifies all
-    /// receivers.
+    /// The caller needs no lock if no key has changed, but the receivers no longer have the same result
+    /// ([`Audience::set_known`]): an evaluation that has already cleared the mark either has read the audience before
+    /// that change or notifies all receivers.
     pub fn mark(&self) -> bool {
-        // The locks of the keys order marks and evaluations. The load keeps the cache line shared if the query is
+        // The locks of the keys order marks and evaluations. The load avoids a write to the cache line if the query is
         // marked already.
         !self.is_marked.load(Ordering::Relaxed) && !self.is_marked.swap(true, Ordering::Relaxed)
     }
 
-    /// Returns whether the query is to be evaluated again.
+    /// Returns whether the query must be evaluated again.
     pub fn is_marked(&self) -> bool {
         self.is_marked.load(Ordering::Relaxed)
     }
 
-    /// Clears the mark, under the locks of all its keys: the evaluation that follows sees all changes so far.
+    /// Clears the mark, under the locks of all keys of the query: the evaluation that follows sees all changes so far.
     pub fn unmark(&self) {
         self.is_marked.store(false, Ordering::Relaxed);
     }
@@ -152,10 +152,10 @@ impl LiveQuery {
     }
 }
 
-/// For tests.
+/// Constructors for tests.
 #[cfg(test)]
 impl LiveQuery {
-    /// Returns a query of the string at a key.
+    /// Returns a live query that reads the string at a key.
     pub(super) fn of_string(name: &str) -> std::sync::Arc<LiveQuery> {
         let mut batch = ember_protocol::OwnedBatch::new();
         batch.push(&[b"GET", name.as_bytes()]);

@@ -1,4 +1,4 @@
-//! The effects of a command besides its reply: events of keys, journal records, and notifications to observers of keys.
+//! The effects of a command other than its reply: key events, journal records, and notifications to observers of keys.
 
 pub mod audience;
 pub mod events;

@@ -2,7 +2,7 @@
 //! live queries that read it.
 //!
 //! Each shard has its own [`Observers`], protected by the shard's lock: a key that is read and then observed under one
-//! lock cannot change unseen in between, and a change costs one branch while the shard has no observers.
+//! lock cannot change unobserved in between. While the shard has no observers, the cost per change is one branch.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -17,17 +17,17 @@ pub(crate) use crate::effects::queries::TagFilter;
 use crate::memory::size_class;
 use crate::sync::{AtomicBool, AtomicU8, Mutex};
 
-/// Approximate bytes of an observed key in the tables of its shard, besides its name.
+/// Approximate bytes of an observed key in the tables of its shard, excluding its name.
 pub const OBSERVED_KEY_BYTES: usize = 160;
 
-/// Approximate bytes of a tracked key, besides its name and the clients' ids.
+/// Approximate bytes of a tracked key, excluding its name and the clients' ids.
 const TRACKED_KEY_BYTES: usize = 96;
 
-/// Memory limit of a shard's tracked keys, in bytes per key that their number may reach: with longer names, or more
-/// clients per key, fewer keys fit.
+/// The memory limit of a shard's tracked keys, in bytes per key of the limit on their number. If the names are longer
+/// or more clients track each key, fewer keys can be tracked.
 const TRACKED_BYTES_FOR_EACH_KEY: usize = 256;
 
-/// Minimum of that memory limit in bytes, however few keys there may be.
+/// The minimum of that memory limit in bytes, which applies if the limit on the number of keys is low.
 const TRACKED_BYTES_MIN: usize = 64 * 1024;
 
 /// The keys that a client's next transaction depends on (`WATCH`); shared by the client and the shards.
@@ -37,9 +37,10 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Returns whether a watched key has changed. Exact under the locks of the watched keys' shards.
+    /// Returns whether a watched key has changed. The result is exact if the caller holds the locks of the watched
+    /// keys' shards.
     pub fn is_broken(&self) -> bool {
-        // Set and read under the shard's lock, which orders them.
+        // Relaxed, because the shard's lock orders the store and the load.
         self.is_broken.load(Ordering::Relaxed)
     }
 
@@ -52,15 +53,15 @@ impl Watch {
 // The states of a waiter.
 const WAITING: u8 = 0;
 const CLAIMED: u8 = 1;
-/// Claimed; the wait ends after this attempt, even if the waiter is not served.
+/// The waiter is claimed, and its wait ends after this attempt even if the waiter is not served.
 const CLAIMED_LAST: u8 = 2;
 const SERVED: u8 = 3;
 const CANCELLED: u8 = 4;
 
-/// A blocked client's call, which waits for one of its keys to change.
+/// The call of a blocked client, which waits until one of the call's keys changes.
 pub struct Waiter {
-    // Fixed.
-    /// The call to run again.
+    // Fields that do not change.
+    /// The call to run again when one of its keys has changed.
     pub call: OwnedBatch,
     /// The server's number for the command.
     pub command: u16,
@@ -68,18 +69,18 @@ pub struct Waiter {
     pub database: usize,
     /// The protocol of the reply.
     pub protocol: Protocol,
-    /// The client's worker.
+    /// The number of the client's worker.
     pub worker: usize,
-    /// The connection's number at its worker.
+    /// The number that identifies the client's connection on its worker.
     pub token: usize,
-    /// The client's id.
+    /// The id of the client.
     pub client_id: u64,
-    // Shared.
+    // The state of the wait, which any thread may change.
     state: AtomicU8,
 }
 
 impl Waiter {
-    /// Returns a waiter for the only command of `call`.
+    /// Returns a waiter for `call`, which contains one command.
     pub fn new(
         call: OwnedBatch,
         command: u16,
@@ -92,17 +93,18 @@ impl Waiter {
     }
 
     fn step(&self, from: u8, to: u8) -> bool {
-        // AcqRel: the thread that takes the waiter sees everything that was done with it before.
+        // AcqRel: a thread that claims the waiter sees all effects of the threads that claimed it before.
         self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Takes the waiter in order to serve it; false if its wait is over or another worker serves it.
+    /// Claims the waiter in order to serve it; returns false if the wait is over or another worker has claimed the
+    /// waiter.
     pub fn claim(&self) -> bool {
         self.step(WAITING, CLAIMED)
     }
 
-    /// Returns a claimed waiter to waiting; false if it was ended meanwhile, so that its wait is over. The caller then
-    /// notifies its worker.
+    /// Makes a claimed waiter wait again; returns false if the wait was ended meanwhile. In that case the caller
+    /// notifies the client's worker.
     pub fn unclaim(&self) -> bool {
         if self.step(CLAIMED, WAITING) {
             return true;
@@ -116,20 +118,21 @@ impl Waiter {
         self.state.store(SERVED, Ordering::Release);
     }
 
-    /// Ends the wait from outside (timeout, `CLIENT UNBLOCK`); false if it is being served or its wait is over.
+    /// Ends the wait after a timeout or `CLIENT UNBLOCK`; returns false if a worker is serving the waiter or the wait
+    /// is over.
     pub fn cancel(&self) -> bool {
         self.step(WAITING, CANCELLED)
     }
 
-    /// Ends the wait because the client is disconnected. The waiter is not served from now on, except by a worker that
-    /// has claimed it already.
+    /// Ends the wait because the client is disconnected. From now on, only a worker that has claimed the waiter already
+    /// may serve it.
     pub fn end(&self) {
         let end = |state| match state {
             WAITING => Some(CANCELLED),
             CLAIMED => Some(CLAIMED_LAST),
             _ => None,
         };
-        // The result is the same whichever thread has changed the state.
+        // The result is ignored: if this has changed nothing, the wait is over or another thread has ended it.
         let _ = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, end);
     }
 
@@ -144,16 +147,16 @@ impl Waiter {
     }
 }
 
-/// The place where other threads find a client's waiter to end its wait. The client's worker fills it; once the client
-/// is ended, later waiters are not served either.
+/// The shared slot in which other threads find a client's waiter to end its wait. The client's worker fills it. After
+/// the client is disconnected, later waiters are ended at once, too.
 #[derive(Default)]
 pub struct WaiterSlot {
-    /// The waiter, if the client is blocked, and whether the client is ended.
+    /// The waiter, if the client is blocked; and whether the client is disconnected.
     state: Mutex<(Option<Arc<Waiter>>, bool)>,
 }
 
 impl WaiterSlot {
-    /// Stores the waiter of a client that starts to wait.
+    /// Stores the waiter of a client that starts to wait; ends the wait at once if the client is disconnected.
     pub fn enter(&self, waiter: &Arc<Waiter>) {
         let mut state = self.state.lock();
         if state.1 {
@@ -162,12 +165,12 @@ impl WaiterSlot {
         state.0 = Some(Arc::clone(waiter));
     }
 
-    /// Removes the waiter: the client no longer waits.
+    /// Removes the waiter, because the client no longer waits.
     pub fn leave(&self) {
         self.state.lock().0 = None;
     }
 
-    /// Ends the current wait of the client and all later ones.
+    /// Ends the current wait of the client and all later ones, because the client is disconnected.
     pub fn end(&self) {
         let mut state = self.state.lock();
         state.1 = true;
@@ -182,7 +185,7 @@ impl WaiterSlot {
     }
 }
 
-/// Lists by key and database.
+/// A list of observers (of type `T`) for each key of each database; lists are found by key first, then by database.
 struct ByKey<T>(HashMap<Box<[u8]>, Vec<(usize, T)>>);
 
 impl<T> Default for ByKey<T> {
@@ -231,25 +234,26 @@ impl<T: Default> ByKey<T> {
 pub struct Observers {
     watches: ByKey<Vec<Arc<Watch>>>,
     waiters: ByKey<VecDeque<Arc<Waiter>>>,
-    /// The ids of the clients that may have a copy of a key's value, whatever its database.
+    /// For each key, the ids of the clients that may have a copy of its value, whatever the database.
     tracked: HashMap<Box<[u8]>, Vec<u64>>,
-    /// The approximate bytes of `tracked`.
+    /// The approximate memory of `tracked` in bytes.
     tracked_bytes: usize,
     queries: Queries,
 }
 
 impl Observers {
-    /// Returns whether there are no observers.
+    /// Returns whether the shard has no observers.
     pub fn is_empty(&self) -> bool {
         self.queries.is_empty() && !self.has_clients()
     }
 
-    /// Returns whether there are observers other than live queries.
+    /// Returns whether the shard has observers other than live queries.
     pub(crate) fn has_clients(&self) -> bool {
         !(self.watches.0.is_empty() && self.waiters.0.is_empty() && self.tracked.is_empty())
     }
 
-    /// Marks the live queries of a changed key, and possibly those of other keys whose hashes have the same tag.
+    /// Marks the live queries of a changed key. Live queries of other keys are marked too if the hashes of these keys
+    /// have the same tag.
     pub(crate) fn mark_queries(&self, database: usize, tag: u32, notices: &mut Notices) {
         for query in self.queries.of(tag) {
             if query.database() == database && query.mark() {
@@ -258,7 +262,7 @@ impl Observers {
         }
     }
 
-    /// Notifies all observers of a key except live queries that it has changed.
+    /// Notifies all observers of a key, except live queries, that the key has changed.
     pub(crate) fn notify_clients(&mut self, database: usize, key: &[u8], notices: &mut Notices) {
         for watch in self.watches.get(database, key).into_iter().flatten() {
             watch.break_it();
@@ -267,7 +271,7 @@ impl Observers {
         self.wake_waiters(database, key, notices);
     }
 
-    /// Returns the live query for this call among those of keys whose hashes have this tag.
+    /// Returns the live query that watches this call, if it reads a key whose hash has this tag.
     pub fn find_query(
         &self,
         tag: u32,
@@ -278,13 +282,13 @@ impl Observers {
         self.queries.find(tag, call, database, protocol)
     }
 
-    /// Returns the memory in bytes that live queries take here, including the observers themselves.
+    /// Returns the memory in bytes that the shard's live queries take, including this table of observers.
     pub(crate) fn queries_bytes(&self) -> usize {
         let own = size_class(size_of::<Observers>());
         if self.queries.is_empty() { 0 } else { own + self.queries.memory_bytes() }
     }
 
-    /// Returns the live queries of all keys; a query with several keys here appears several times.
+    /// Returns the live queries of all keys; a query of several keys in this shard appears several times.
     pub fn all_queries(&self) -> impl Iterator<Item = &Arc<LiveQuery>> {
         self.queries.all()
     }
@@ -309,9 +313,9 @@ impl Observers {
         }
     }
 
-    /// Records that a client may have a copy of a key's value. With more than `keys_max` such keys, or if they take
-    /// more memory than that many short ones, some are forgotten as if they had changed: this one if its name alone is
-    /// too long.
+    /// Records that a client may have a copy of a key's value. If more than `keys_max` keys are tracked, or they exceed
+    /// the memory limit that follows from `keys_max`, the copies of some keys are invalidated as if these keys had
+    /// changed: those of this key if its name alone exceeds the limit.
     pub fn track(&mut self, key: &[u8], client_id: u64, keys_max: usize, notices: &mut Notices) {
         let keys_max = keys_max.max(1);
         let bytes_max = keys_max.saturating_mul(TRACKED_BYTES_FOR_EACH_KEY).max(TRACKED_BYTES_MIN);
@@ -340,7 +344,7 @@ impl Observers {
 
     /// Invalidates the copies that clients may have of a key's value.
     fn invalidate(&mut self, key: &[u8], notices: &mut Notices) {
-        // Avoids hashing the key when there are only other observers.
+        // Avoids hashing the key if the shard has only other observers.
         if self.tracked.is_empty() {
             return;
         }
@@ -351,29 +355,29 @@ impl Observers {
         }
     }
 
-    /// Forgets the copies of `count` keys, as if these had changed.
+    /// Invalidates the copies of `count` keys, as if these keys had changed.
     pub fn forget_some_tracked(&mut self, count: usize, notices: &mut Notices) {
         let keys: Vec<_> = self.tracked.keys().take(count).cloned().collect();
         keys.iter().for_each(|key| self.invalidate(key, notices));
     }
 
-    /// Forgets all copies.
+    /// Removes all records of copies; no client is notified.
     pub fn forget_tracked(&mut self) {
         self.tracked = HashMap::new();
         self.tracked_bytes = 0;
     }
 
-    /// Returns the number of keys that clients may have copies of.
+    /// Returns the number of keys of which clients may have copies.
     pub fn tracked_keys(&self) -> usize {
         self.tracked.len()
     }
 
-    /// Returns the number of copies. O(keys).
+    /// Returns the number of copies that clients may have. O(keys).
     pub fn tracked_copies(&self) -> usize {
         self.tracked.values().map(Vec::len).sum()
     }
 
-    /// Returns the watched keys of a database, with their watches.
+    /// Returns the watched keys of a database, each with its watches.
     pub fn watched(&self, database: usize) -> impl Iterator<Item = (&[u8], &[Arc<Watch>])> {
         let here = self.watches.iter().filter(move |(number, ..)| *number == database);
         here.map(|(_, key, watches)| (key, watches.as_slice()))
@@ -384,12 +388,12 @@ impl Observers {
         self.waiters.iter().filter(move |(number, ..)| *number == database).map(|(_, key, _)| key)
     }
 
-    /// Returns the watches of each watched key of any database.
+    /// Returns the watches of each watched key, in all databases.
     pub fn all_watches(&self) -> impl Iterator<Item = &[Arc<Watch>]> {
         self.watches.iter().map(|(.., watches)| watches.as_slice())
     }
 
-    /// Returns the queue of waiters of each key of any database that has one.
+    /// Returns the queue of waiters of each key that clients wait for, in all databases.
     pub fn all_waiters(&self) -> impl Iterator<Item = &VecDeque<Arc<Waiter>>> {
         self.waiters.iter().map(|(.., waiters)| waiters)
     }
@@ -407,7 +411,7 @@ impl Observers {
         });
     }
 
-    /// Adds a waiter to the end of a key's queue, unless it is in it.
+    /// Adds a waiter to the end of a key's queue, unless the queue contains it already.
     pub fn enqueue(&mut self, database: usize, key: &[u8], waiter: &Arc<Waiter>) {
         let queue = self.waiters.entry(database, key);
         if !queue.iter().any(|other| Arc::ptr_eq(other, waiter)) {
@@ -423,7 +427,7 @@ impl Observers {
         });
     }
 
-    /// Returns the waiters of a key, first come first.
+    /// Returns the waiters of a key, in the order in which they were added.
     pub fn waiters(&self, database: usize, key: &[u8]) -> impl Iterator<Item = &Arc<Waiter>> {
         self.waiters.get(database, key).into_iter().flatten()
     }

@@ -1,4 +1,4 @@
-//! The live queries that read the keys of a shard.
+//! The live queries that read keys of a shard.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::live_query::{LiveQuery, digest};
 use crate::entries::hash::TAG_BITS;
 use crate::memory::{buffer_bytes, size_class};
 
-/// A query, with the tag of one of its keys' hashes and the hash of its words.
+/// An entry of the list: a query, the tag of the hash of one of its keys, and the hash of its words.
 struct Place {
     tag: u32,
     digest: u32,
@@ -21,15 +21,16 @@ impl Place {
     }
 }
 
-/// Most places in one piece of the list: the most that an insertion moves, apart from the later pieces.
+/// The maximum number of entries in one piece of the list: an insertion moves at most one piece, plus the headers of
+/// the later pieces.
 const PIECE_MAX: usize = 512;
 
-/// The queries of a shard's keys, by the tags of the keys' hashes. Two keys may have the same tag: a change of one then
-/// evaluates the queries of the other, too, with the same results as before.
+/// The queries of a shard's keys, ordered by the tags of the keys' hashes. Two keys may have the same tag: then a
+/// change of one key also causes an evaluation of the other key's queries, whose results stay the same.
 #[derive(Default)]
 pub(super) struct Queries {
-    /// Sorted by tag and hash of their words, in pieces, none of them empty. Unused capacity is at most an eighth: a
-    /// table with space for growth takes twice the memory.
+    /// The entries, sorted by tag and by the hash of the query's words, in pieces that are never empty. Unused capacity
+    /// is at most an eighth of a piece: a hash table with space for growth would take twice the memory.
     pieces: Vec<Vec<Place>>,
     count: usize,
     /// The memory in bytes of the pieces.
@@ -37,17 +38,17 @@ pub(super) struct Queries {
 }
 
 impl Queries {
-    /// Returns whether there are no queries.
+    /// Returns whether the shard's keys have no queries.
     pub(super) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// Returns their memory in bytes.
+    /// Returns the memory of the list in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         buffer_bytes(&self.pieces) + self.pieces_bytes
     }
 
-    /// Returns the queries of all keys, some of them several times.
+    /// Returns the queries of all keys; a query of several keys in this shard appears several times.
     pub(super) fn all(&self) -> impl Iterator<Item = &Arc<LiveQuery>> {
         self.pieces.iter().flatten().map(|place| &place.query)
     }
@@ -57,7 +58,7 @@ impl Queries {
         self.from((tag, 0)).take_while(move |place| place.tag == tag).map(|place| &place.query)
     }
 
-    /// Returns the query for this call among those of keys with this tag. O(log queries).
+    /// Returns the query that watches this call, if it reads a key with this tag. O(log queries).
     pub(super) fn find(
         &self,
         tag: u32,
@@ -68,12 +69,13 @@ impl Queries {
         self.named((tag, digest(call))).find(|query| query.is_for(call, database, protocol))
     }
 
-    /// Returns the piece with the first place that has this name or a later one, if there is such a place.
+    /// Returns the index of the piece that contains the first entry with this name (tag and word hash) or a later one;
+    /// the number of pieces if there is no such entry.
     fn piece_of(&self, name: (u32, u32)) -> usize {
         self.pieces.partition_point(|piece| piece.last().is_some_and(|last| last.name() < name))
     }
 
-    /// Returns the places with this name and all later ones.
+    /// Returns the entries with this name and all later ones.
     fn from(&self, name: (u32, u32)) -> impl Iterator<Item = &Place> {
         let (first, after) = self.pieces[self.piece_of(name)..].split_first().unzip();
         let first =
@@ -85,8 +87,8 @@ impl Queries {
         self.from(name).take_while(move |place| place.name() == name).map(|place| &place.query)
     }
 
-    /// Adds a query to a key with this tag, once; `filter` is that of these queries. O(log queries), and a copy of one
-    /// piece.
+    /// Adds a query to the keys with this tag, unless it is there already; `filter` contains the tags of these queries.
+    /// O(log queries), and a copy of one piece.
     pub(super) fn enter(&mut self, tag: u32, query: &Arc<LiveQuery>, filter: &mut TagFilter) {
         let place = Place { tag, digest: query.digest(), query: Arc::clone(query) };
         let name = place.name();
@@ -116,12 +118,13 @@ impl Queries {
         filter.enter(tag, self);
     }
 
-    /// Removes a query from the keys with this tag; `filter` is that of these queries. O(log queries), and a copy of
-    /// one piece.
+    /// Removes a query from the keys with this tag; `filter` contains the tags of these queries. O(log queries), and a
+    /// copy of one piece.
     pub(super) fn leave(&mut self, tag: u32, query: &Arc<LiveQuery>, filter: &mut TagFilter) {
         let name = (tag, query.digest());
         let mut at = self.piece_of(name);
-        // Different words nearly never have the same hash: the query is in the first piece that may have it.
+        // Different calls nearly never have the same word hash: the query is nearly always in the first piece that may
+        // contain it.
         let within = loop {
             let Some(piece) = self.pieces.get(at).filter(|piece| piece[0].name() <= name) else { return };
             let from = piece.partition_point(|place| place.name() < name);
@@ -150,26 +153,27 @@ impl Queries {
     }
 }
 
-/// Rules out nearly all tags that are not among those of a shard's queries, with one word of memory: a Bloom filter in
-/// blocks of one word. The higher bits of a tag choose the word, the lower ones two bits in it, which are set if the
-/// tag is present. There are 16 to 32 bits for each tag, so 1 % of other tags are false positives.
+/// A blocked Bloom filter of the tags of a shard's queries: one memory access rules out nearly all other tags. A block
+/// is one word. The higher bits of a tag select the word, the lower bits select two bits of that word, which are set if
+/// the tag is present. There are 16 to 32 bits for each tag, so 1 % of other tags are false positives.
 ///
-/// Even with a million watched queries, a write to a key without any checks only this filter.
+/// Even with a million watched queries, a write to a key without queries reads only this filter.
 #[derive(Default)]
 pub(crate) struct TagFilter {
-    /// None while there are no queries.
+    /// The words of the filter; empty while there are no queries.
     words: Box<[u64]>,
 }
 
-/// Most tags per word, and the number of tags per word below which the words are reduced.
+/// The maximum number of tags per word, above which the number of words grows, and the number of tags per word below
+/// which it shrinks.
 const WORD_TAGS_MAX: usize = 4;
 const WORD_TAGS_MIN: usize = 1;
 
-/// The limit, at which there is a bit for each tag.
+/// The maximum number of words, with which the filter has one bit for each possible tag.
 const FILTER_WORDS_MAX: usize = 1 << (TAG_BITS - u64::BITS.trailing_zeros());
 
 impl TagFilter {
-    /// Returns the index of a tag's word, and its bits there. Adjacent tags share a word.
+    /// Returns the index of a tag's word, and the tag's bits in that word. Adjacent tags share a word.
     #[inline]
     fn place(&self, tag: u32) -> (usize, u64) {
         let scaled = u64::from(tag) * self.words.len() as u64;
@@ -178,7 +182,7 @@ impl TagFilter {
         ((scaled >> TAG_BITS) as usize, bits)
     }
 
-    /// Returns whether a tag may be present. False is certain.
+    /// Returns whether a tag may be present; if the result is false, the tag is not present.
     #[inline]
     pub(crate) fn may_have(&self, tag: u32) -> bool {
         let (at, bits) = self.place(tag);
@@ -191,7 +195,7 @@ impl TagFilter {
         self.words.as_ptr().wrapping_add(self.place(tag).0).cast()
     }
 
-    /// Returns its memory in bytes.
+    /// Returns the memory of the filter in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         if self.words.is_empty() { 0 } else { size_class(size_of_val(&self.words[..])) }
     }
@@ -207,7 +211,7 @@ impl TagFilter {
         self.words[at] |= bits;
     }
 
-    /// Adds a tag that is already among those of `queries`.
+    /// Adds a tag; `queries` contains a query with this tag already.
     fn enter(&mut self, tag: u32, queries: &Queries) {
         let words = self.words.len();
         if queries.count > words * WORD_TAGS_MAX && words < FILTER_WORDS_MAX {
@@ -217,7 +221,7 @@ impl TagFilter {
         }
     }
 
-    /// Updates the filter after a query with a tag was removed.
+    /// Updates the filter after a query with this tag was removed from `queries`.
     fn leave(&mut self, tag: u32, queries: &Queries) {
         if queries.is_empty() {
             *self = TagFilter::default();
@@ -225,7 +229,7 @@ impl TagFilter {
             self.rebuild(queries);
         } else if queries.of(tag).next().is_none() {
             let at = self.place(tag).0;
-            // The lowest tag of this word; each present tag is visited once, however many queries have it.
+            // The lowest tag of this word. The loop visits each present tag once, however many queries have that tag.
             let mut next = ((at as u64) << TAG_BITS).div_ceil(self.words.len() as u64) as u32;
             let mut bits = 0;
             while let Some(place) =
@@ -264,7 +268,7 @@ mod tests {
     #[test]
     fn the_filter_contains_every_tag_with_few_false_positives() {
         const TAGS: u32 = 1 << TAG_BITS;
-        // Spread over all tags, with adjacent ones that share words.
+        // Returns tags spread over the whole range, in adjacent pairs that share a word.
         let tag = |number: u32| (number / 2).wrapping_mul(0x9E37_79B1) % TAGS + number % 2;
         let (mut queries, mut filter, a) =
             (Queries::default(), TagFilter::default(), LiveQuery::of_string("a"));

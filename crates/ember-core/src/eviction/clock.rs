@@ -1,4 +1,4 @@
-//! The eviction clock of created and used keys.
+//! The eviction clocks of keys when they are created and when they are used.
 
 use super::policy::{
     CLOCK_MASK, LFU_INITIAL, LRU_TICK_MS, idle_seconds_at, lfu_counter_at, lfu_minutes, lru_now,
@@ -6,7 +6,7 @@ use super::policy::{
 use crate::turn::Turn;
 
 impl Turn {
-    /// Returns the clock of a key created now.
+    /// Returns the eviction clock of a key that is created now.
     #[inline]
     pub fn new_clock(&self) -> u32 {
         if self.settings.policy.is_lfu() {
@@ -16,7 +16,7 @@ impl Turn {
         }
     }
 
-    /// Returns the clock of a key with `clock` after a use now.
+    /// Returns the eviction clock of a key after a use now; `clock` is the clock before the use.
     #[inline]
     pub fn touched_clock(&mut self, clock: u32) -> u32 {
         if self.settings.policy.is_lfu() { self.touched_lfu(clock) } else { lru_now(self.clock_ms()) }
@@ -33,23 +33,24 @@ impl Turn {
         lfu_minutes(self.clock_ms()) << 8 | u32::from(counter)
     }
 
-    /// Returns the LFU counter in `clock`, decayed to now: the reply of `OBJECT FREQ`.
+    /// Returns the LFU counter in `clock`, decayed until now: the reply of `OBJECT FREQ`.
     pub fn lfu_counter(&self, clock: u32) -> u8 {
         lfu_counter_at(self.clock_ms(), self.settings.lfu_decay_minutes, clock)
     }
 
-    /// Returns the seconds since the last use in `clock`: the reply of `OBJECT IDLETIME`.
+    /// Returns the seconds since the last use that `clock` records: the reply of `OBJECT IDLETIME`.
     pub fn idle_seconds(&self, clock: u32) -> u64 {
         idle_seconds_at(self.clock_ms(), clock)
     }
 
-    /// Returns the clock under an LRU policy of a key that was last used `seconds` ago, capped at the range of 24 bits.
+    /// Returns the eviction clock, under an LRU policy, of a key that was last used `seconds` ago; the time is capped
+    /// at the range of the 24-bit clock.
     pub fn idle_clock(&self, seconds: u64) -> u32 {
         let ticks = seconds.saturating_mul(1000 / LRU_TICK_MS as u64).min(CLOCK_MASK.into());
         lru_now(self.clock_ms()).wrapping_sub(ticks as u32) & CLOCK_MASK
     }
 
-    /// Returns the clock under an LFU policy of a key with this counter.
+    /// Returns the eviction clock, under an LFU policy, of a key with this counter.
     pub fn frequency_clock(&self, counter: u8) -> u32 {
         lfu_minutes(self.clock_ms()) << 8 | u32::from(counter)
     }

@@ -1,8 +1,9 @@
 //! The choice of values to demote.
 //!
-//! If most values are cold, most sampled entries are useless, and each costs a cache miss. So fetched values are
-//! queued: the first one is demoted, unless it was used since its fetch; then it is queued again. Values that were
-//! never demoted are found by sampling. The queue is used in proportion to its share of the resident values.
+//! Values are chosen by sampling entries. But if most values are cold, most samples find no resident value, and each
+//! sample costs a cache miss. So fetched values are also queued: the oldest value in the queue is demoted, unless it
+//! was used since its fetch; then it is queued again. A step chooses from the queue with a probability equal to the
+//! queue's share of the resident values.
 
 use crate::entries::entry::EntryRef;
 use crate::entries::external::Record;
@@ -13,32 +14,33 @@ use crate::keyspace::shard::cold_values::{Demoted, DemotionRules, Encoded, Share
 use crate::keyspace::{Keyspace, SHARDS};
 use crate::turn::Turn;
 
-/// Entries sampled in one step, adjacent ones in a shard chosen at random.
+/// The number of entries sampled in one step: adjacent entries of a shard chosen at random.
 const SAMPLED: usize = 64;
 
-/// At most this many of them are demoted, those not used for longest; and at most the same fraction of the fetched
-/// values.
+/// The maximum number of sampled values that one step demotes: those not used for longest. The same fraction limits the
+/// fetched values that one step demotes.
 const CHOSEN_MAX: usize = 8;
 
-/// Fetched values to examine for each one to demote.
+/// The number of fetched values to examine for each value to demote.
 const EXAMINED_PER_DEMOTION: usize = 4;
 
-/// Consecutive steps without a value to demote after which the search ends.
+/// The number of consecutive steps without progress after which the search for values to demote ends.
 const FRUITLESS_MAX: usize = 256;
 
-/// Demotes values step by step.
+/// Demotes values in steps.
 #[derive(Default)]
 pub struct Demoter {
     chosen: Vec<(usize, Position)>,
     found: Vec<(u64, Position)>,
-    /// Values demoted without a write because their records still existed.
+    /// The number of values demoted without a write, because their records still existed.
     pub dropped: u64,
 }
 
 impl Demoter {
-    /// Demotes a few values: encodes them and passes them to `append`, which returns the record. Returns larger values,
-    /// to be encoded without a lock, and whether there was progress. The caller holds no lock; one is held for some
-    /// tens of microseconds. Without progress no value may be demoted, as far as a sample of all shards shows.
+    /// Demotes a few values: encodes each value and passes it to `append`, which returns the value's record. Returns
+    /// the larger values, which the caller encodes without a lock, and whether there was progress. If there was none, a
+    /// sample of all shards contains no value that may be demoted. The caller holds no lock; this holds one shard's
+    /// lock at a time, for some tens of microseconds.
     pub fn step(
         &mut self,
         keyspace: &Keyspace,
@@ -94,7 +96,8 @@ impl Demoter {
         (shared, is_fruitful)
     }
 
-    /// Chooses up to `most` fetched values of a database. Returns whether some have been used since their fetch.
+    /// Chooses up to `most` fetched values of a database for demotion. Returns whether a value was spared because it
+    /// was used since its fetch.
     fn choose_returned(
         &mut self,
         data: &mut ShardData,
@@ -127,8 +130,8 @@ impl Demoter {
         has_spared
     }
 
-    /// Chooses the values in a sample of a database that were not used for longest. Returns whether others get a second
-    /// chance.
+    /// Samples entries of a database and chooses the values that were not used for longest. Returns whether a value was
+    /// spared because a client has fetched it.
     fn choose_of_sample(
         &mut self,
         data: &mut ShardData,
@@ -143,7 +146,7 @@ impl Demoter {
                 return;
             }
             if entry.is_fetched() {
-                // A second chance, because a client has fetched it.
+                // The value gets a second chance, because a client has fetched it.
                 spared.push(at);
             } else {
                 self.found.push((turn.idleness(entry.clock()), at));
@@ -157,22 +160,22 @@ impl Demoter {
     }
 }
 
-/// Returns how many of `count` values may be demoted at once.
+/// Returns the maximum number of values to demote in one step among `count` candidates.
 fn share_of(count: usize) -> usize {
     count.div_ceil(SAMPLED / CHOSEN_MAX).min(CHOSEN_MAX)
 }
 
 /// Returns whether the value of an entry may be demoted.
 fn is_demotable(data: &ShardData, entry: EntryRef<'_>, rules: &DemotionRules) -> bool {
-    // A value that is not in the store exists only in memory.
+    // With a store, only a value that the store contains may be demoted.
     !entry.is_cold()
         && (!data.has_store() || entry.is_copied())
         && (rules.bytes_min..=rules.bytes_max).contains(&entry.footprint_bytes())
 }
 
 impl Turn {
-    /// Returns how long, or how rarely, a value was used; larger values are demoted first. Policies without regard to
-    /// use are treated as LRU, because a demoted value is not lost.
+    /// Returns for how long a value was not used, or under an LFU policy how rarely it was used; the value with the
+    /// largest result is demoted first. Policies that ignore use are treated as LRU, because demotion loses no value.
     fn idleness(&self, clock: u32) -> u64 {
         match self.settings.policy {
             EvictionPolicy::AllkeysLfu | EvictionPolicy::VolatileLfu => {

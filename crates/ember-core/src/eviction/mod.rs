@@ -1,9 +1,9 @@
-//! Eviction: the choice of keys to remove when memory is used up.
+//! Eviction: the choice of keys to remove when the memory limit is exceeded.
 //!
-//! Candidates are sampled: a few adjacent entries in a shard chosen at random, of a database chosen by its share of the
-//! shard's keys. Keys are spread over shards and groups by their hash, so this is a uniform sample. The best candidates
-//! of past samples are kept in a pool, as in Redis since 3.0, which brings sampled LRU close to exact LRU
-//! (`tests/eviction_quality.rs` measures it).
+//! Candidates are sampled: a few adjacent entries of one database in a shard chosen at random; the probability of a
+//! database is its share of the shard's keys. Keys are spread over shards and groups by their hash, so this is a
+//! uniform sample. The best candidates of past samples are kept in a pool, as in Redis since 3.0, which brings sampled
+//! LRU close to exact LRU (`tests/eviction_quality.rs` measures it).
 
 mod clock;
 pub mod demotion;
@@ -18,14 +18,15 @@ use crate::keyspace::{Keyspace, SHARDS};
 use crate::turn::Turn;
 use policy::{CLOCK_MASK, lru_now};
 
-/// Candidates kept from one sample to the next.
+/// The maximum number of candidates kept from one sample to the next.
 const POOL_MAX: usize = 16;
 
-/// Consecutive shards sampled without finding a candidate before all shards are searched in turn.
+/// The number of consecutive shards that are sampled without finding a candidate; after that, all shards are searched
+/// in order.
 const EMPTY_SHARDS_MAX: usize = 64;
 
 impl Turn {
-    /// Returns the eviction score of an entry under the policy; the largest is evicted first.
+    /// Returns the eviction score of an entry under the policy; the entry with the largest score is evicted first.
     fn score(&self, entry: EntryRef<'_>) -> u64 {
         match self.settings.policy {
             EvictionPolicy::AllkeysLru | EvictionPolicy::VolatileLru => {
@@ -46,8 +47,8 @@ struct Candidate {
     key: Vec<u8>,
 }
 
-/// Returns a number below `count`, chosen with a probability in proportion to its weight; `None` if all weights are
-/// zero.
+/// Returns a random number below `count`. The probability of each number is proportional to its weight. Returns `None`
+/// if all weights are zero.
 fn weighted(count: usize, weight: impl Fn(usize) -> usize, random: &mut Random) -> Option<usize> {
     let total: usize = (0..count).map(&weight).sum();
     let mut rank = if total == 0 { return None } else { random.below(total) };
@@ -59,14 +60,14 @@ fn weighted(count: usize, weight: impl Fn(usize) -> usize, random: &mut Random) 
     })
 }
 
-/// Evicts keys for one worker, and remembers good candidates.
+/// Evicts keys on behalf of one worker, and keeps good candidates for the next call.
 #[derive(Default)]
 pub struct Evictor {
-    /// Ascending by score; the last candidate is evicted first.
+    /// The candidates, in ascending order of score; the last candidate is evicted first.
     pool: Vec<Candidate>,
 }
 
-/// Memory is used up and the policy allows no key to be evicted.
+/// The error of [`Evictor::free_memory`]: the memory limit is exceeded and the policy allows no key to be evicted.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NothingToEvict;
 
@@ -75,7 +76,7 @@ impl Evictor {
     /// its growth. Expected O(`samples`) per removed key.
     ///
     /// # Errors
-    /// If the limit cannot be reached because the policy allows no further key to be evicted.
+    /// Returns an error if the limit cannot be reached because the policy allows no further key to be evicted.
     pub fn free_memory(
         &mut self,
         keyspace: &Keyspace,
@@ -121,7 +122,7 @@ impl Evictor {
         }
     }
 
-    /// Samples one shard into the pool; returns false if no shard has a key that may be evicted.
+    /// Adds a sample of one shard to the pool; returns false if no shard contains a key that may be evicted.
     fn fill_pool(&mut self, keyspace: &Keyspace, turn: &mut Turn, samples: usize) -> bool {
         for _ in 0..EMPTY_SHARDS_MAX {
             let shard = turn.random.below(SHARDS);
@@ -141,7 +142,7 @@ impl Evictor {
             if volatile { here.volatile() } else { here.table().len() }
         };
         let Some(database) = weighted(keyspace.databases(), weight, &mut turn.random) else { return false };
-        // Entries without an expiry count towards the sample, so a volatile policy samples more of them.
+        // Entries without an expiry count towards the sample, so a volatile policy samples four times as many entries.
         let count = if volatile { samples.saturating_mul(4) } else { samples };
         let start = turn.random.next_u32();
         let mut found = false;

@@ -1,8 +1,8 @@
-//! The meaning of an entry's eviction clock, and the policies that read it.
+//! The format of an entry's eviction clock, and the policies that read the clock.
 //!
-//! The clock has 24 bits. Under the LRU policies (and all others but LFU, so that `OBJECT IDLETIME` works) it is
-//! the time of the last use in quarter seconds, wrapping after 48 days. Under LFU the low 8 bits are a logarithmic
-//! counter and the high 16 the minute of its last decay, as in Redis.
+//! The clock has 24 bits. Under the LRU policies (and all others but LFU, so that `OBJECT IDLETIME` works) it contains
+//! the time of the last use in quarter seconds, which wraps after 48 days. Under LFU the low 8 bits are a logarithmic
+//! counter and the high 16 bits are the minute of the counter's last decay, as in Redis.
 
 use std::fmt;
 
@@ -12,27 +12,27 @@ pub(super) const LRU_TICK_MS: i64 = 250;
 const CLOCK_BITS: u32 = 24;
 pub(super) const CLOCK_MASK: u32 = (1 << CLOCK_BITS) - 1;
 
-/// The counter of a new key under LFU: above zero, so that it is not evicted first.
+/// The LFU counter of a new key: above zero, so that new keys are not evicted first.
 pub(super) const LFU_INITIAL: u8 = 5;
 
-/// `maxmemory-policy`: which keys may be evicted, and in which order. In the order of Redis's list.
+/// `maxmemory-policy`: which keys may be evicted, and in which order. The variants are in the order of Redis's list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EvictionPolicy {
-    /// Keys with an expiry, least recently used first.
+    /// Evicts keys with an expiry, least recently used first.
     VolatileLru,
-    /// Keys with an expiry, least frequently used first.
+    /// Evicts keys with an expiry, least frequently used first.
     VolatileLfu,
-    /// Keys with an expiry, at random.
+    /// Evicts keys with an expiry, in random order.
     VolatileRandom,
-    /// Keys with an expiry, soonest to expire first.
+    /// Evicts keys with an expiry, soonest expiry first.
     VolatileTtl,
-    /// Any key, least recently used first.
+    /// Evicts any key, least recently used first.
     AllkeysLru,
-    /// Any key, least frequently used first.
+    /// Evicts any key, least frequently used first.
     AllkeysLfu,
-    /// Any key, at random.
+    /// Evicts any key, in random order.
     AllkeysRandom,
-    /// None: writes that need memory are refused.
+    /// Evicts no keys: writes that need memory are refused.
     #[default]
     NoEviction,
 }
@@ -62,7 +62,7 @@ impl EvictionPolicy {
         "noeviction",
     ];
 
-    /// Returns whether the clock is an LFU counter.
+    /// Returns whether eviction clocks contain an LFU counter under this policy.
     #[inline]
     pub fn is_lfu(self) -> bool {
         matches!(self, EvictionPolicy::AllkeysLfu | EvictionPolicy::VolatileLfu)
@@ -85,7 +85,7 @@ impl EvictionPolicy {
     }
 }
 
-/// Shows the name in the configuration.
+/// Formats the policy as its name in the configuration.
 impl fmt::Display for EvictionPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(Self::NAMES[*self as usize])
@@ -97,40 +97,42 @@ pub(super) fn lru_now(now_ms: i64) -> u32 {
     (now_ms / LRU_TICK_MS) as u32 & CLOCK_MASK
 }
 
-/// Returns the minute of an LFU clock at Unix time `now_ms`.
+/// Returns Unix time `now_ms` in minutes, as an LFU clock contains it.
 pub(super) fn lfu_minutes(now_ms: i64) -> u32 {
     (now_ms / 60_000) as u32 & 0xFFFF
 }
 
-/// Returns the LFU counter in `clock`, decayed to Unix time `now_ms` by one every `decay_minutes`; 0 means no decay.
+/// Returns the LFU counter in `clock`, decayed by one for every `decay_minutes` until Unix time `now_ms`; 0 means no
+/// decay.
 pub(super) fn lfu_counter_at(now_ms: i64, decay_minutes: u32, clock: u32) -> u8 {
     let idle_minutes = lfu_minutes(now_ms).wrapping_sub(clock >> 8) & 0xFFFF;
     let periods = idle_minutes.checked_div(decay_minutes).unwrap_or(0);
     (clock as u8).saturating_sub(u8::try_from(periods).unwrap_or(u8::MAX))
 }
 
-/// Returns the seconds from the last use in `clock` to Unix time `now_ms`.
+/// Returns the seconds from the last use that `clock` records to Unix time `now_ms`.
 pub(super) fn idle_seconds_at(now_ms: i64, clock: u32) -> u64 {
     let ticks = lru_now(now_ms).wrapping_sub(clock) & CLOCK_MASK;
     u64::from(ticks) * LRU_TICK_MS as u64 / 1000
 }
 
-/// The interpretation of eviction clocks at one moment, for readers at that moment or later.
+/// The parameters for reading eviction clocks as they were at one moment; the reader may run later.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockReading {
     /// The policy under which the clocks were set.
     pub policy: EvictionPolicy,
-    /// Minutes after which an idle LFU counter decreases by one.
+    /// The minutes after which the LFU counter of an unused key decreases by one.
     pub lfu_decay_minutes: u32,
-    /// The moment, as Unix time in ms.
+    /// The moment for which clocks are read, as Unix time in ms.
     pub now_ms: i64,
 }
 
 impl ClockReading {
-    /// The limit up to which a clock ahead of the moment is read as just used.
+    /// The maximum difference in ms by which a clock may be later than the moment: such a clock is read as used at the
+    /// moment.
     const AHEAD_MAX_MS: i64 = 24 * 3600 * 1000;
 
-    /// Returns the LFU counter, under the policies that have one.
+    /// Returns the LFU counter in `clock`; `None` if the policy is not LFU.
     pub fn frequency(&self, clock: u32) -> Option<u8> {
         let minutes = (Self::AHEAD_MAX_MS / 60_000) as u32;
         let ahead = (clock >> 8).wrapping_sub(lfu_minutes(self.now_ms)) & 0xFFFF;
@@ -141,7 +143,7 @@ impl ClockReading {
         self.policy.is_lfu().then(counter)
     }
 
-    /// Returns the seconds since the last use, under LRU policies.
+    /// Returns the seconds since the last use that `clock` records; `None` if the policy is not LRU.
     pub fn idle_s(&self, clock: u32) -> Option<u64> {
         let ahead = clock.wrapping_sub(lru_now(self.now_ms)) & CLOCK_MASK;
         let seconds = || match ahead {

@@ -1,8 +1,8 @@
-//! Whether the result of an edit is a change.
+//! The results of edits, which state whether the edited value has changed.
 
-/// Whether an edit has changed anything.
+/// The result of an edit that states whether the edit has changed the value.
 pub trait Effect {
-    /// Returns whether the edit has changed anything.
+    /// Returns whether the edit has changed the value.
     fn is_change(&self) -> bool;
 }
 
@@ -43,12 +43,12 @@ impl<T: Effect, E> Effect for Result<T, E> {
     }
 }
 
-/// The result of an edit, and whether it was a change.
+/// The result of an edit, together with whether the value has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edited<R> {
-    /// Whether the value has changed.
+    /// Whether the edit has changed the value.
     pub is_change: bool,
-    /// The result.
+    /// The value that the edit returns to its caller.
     pub result: R,
 }
 

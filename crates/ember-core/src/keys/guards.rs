@@ -6,32 +6,33 @@ use crate::keyspace::shard::ShardData;
 use crate::sync::MutexGuard;
 use crate::turn::Turn;
 
-/// The shard locks that a worker holds, kept from one command to the next while they are the ones needed: a pipeline on
-/// one shard locks it once.
+/// The shard locks that a worker holds. The worker keeps them from one command to the next while the next command needs
+/// the same locks: a pipeline on one shard locks it once.
 pub enum Guards<'k> {
-    /// No lock.
+    /// The worker holds no lock.
     None,
-    /// The lock of one shard.
+    /// The worker holds the lock of one shard.
     One(usize, MutexGuard<'k, ShardData>),
-    /// Locks of several shards, ascending.
+    /// The worker holds the locks of several shards, in ascending order.
     Many(Vec<(usize, MutexGuard<'k, ShardData>)>),
-    /// Locks of several shards, ascending, that a transaction holds over several commands with all their keys on these
-    /// shards. Only [`Guards::unpin`] releases them.
+    /// A transaction holds the locks of several shards, in ascending order, across several commands whose keys are all
+    /// in these shards. Only [`Guards::unpin`] releases them.
     Pinned(Vec<(usize, MutexGuard<'k, ShardData>)>),
-    /// No locks: shards that belong to one call, ascending, with the borrowed values of its keys.
+    /// An offloaded call holds no locks, but shards of its own, in ascending order, with the borrowed values of its
+    /// keys.
     Borrowed(Vec<(usize, Box<ShardData>)>),
 }
 
-/// The condition for access to a shard.
+/// The panic message if a command accesses a shard that is not locked.
 const NAMED: &str = "the command's key specification names every key it touches";
 
-/// Returns the position of a shard in an ascending list.
+/// Returns the index of a shard in an ascending list.
 fn place_of<T>(shards: &[(usize, T)], wanted: usize) -> Option<usize> {
     shards.binary_search_by_key(&wanted, |&(shard, _)| shard).ok()
 }
 
 impl<'k> Guards<'k> {
-    /// Releases all locks unless they are pinned, and adds the shards' growth to the turn's.
+    /// Releases all locks unless they are pinned, and adds the growth of the released shards to `turn`.
     #[inline]
     pub fn release(&mut self, keyspace: &'k Keyspace, turn: &mut Turn) {
         if !matches!(self, Guards::None | Guards::Pinned(_) | Guards::Borrowed(_)) {
@@ -52,7 +53,7 @@ impl<'k> Guards<'k> {
         }
     }
 
-    /// Holds the locks of `shards` until [`Guards::unpin`], whichever locks commands request in between.
+    /// Holds the locks of `shards` until [`Guards::unpin`], whichever locks the commands until then request.
     pub fn pin(&mut self, keyspace: &'k Keyspace, turn: &mut Turn, shards: &mut Vec<usize>) {
         self.hold_many(keyspace, turn, shards);
         if let Guards::Many(held) = std::mem::replace(self, Guards::None) {
@@ -75,7 +76,7 @@ impl<'k> Guards<'k> {
         }
     }
 
-    /// Holds exactly the lock of the shard of `hash`.
+    /// Holds the lock of the shard of `hash`, and no other.
     #[inline]
     pub fn hold_one(&mut self, keyspace: &'k Keyspace, turn: &mut Turn, hash: KeyHash) {
         let wanted = hash.shard();
@@ -89,7 +90,7 @@ impl<'k> Guards<'k> {
         }
     }
 
-    /// Holds the locks of all shards in `shards`, which is sorted here, with duplicates removed. Ascending order
+    /// Sorts `shards`, removes duplicates, and holds the locks of all these shards. Taking the locks in ascending order
     /// prevents deadlocks between workers.
     pub fn hold_many(&mut self, keyspace: &'k Keyspace, turn: &mut Turn, shards: &mut Vec<usize>) {
         if matches!(self, Guards::Pinned(_) | Guards::Borrowed(_)) {
@@ -101,10 +102,10 @@ impl<'k> Guards<'k> {
         *self = Guards::Many(shards.iter().map(|&shard| (shard, keyspace.lock(shard))).collect());
     }
 
-    /// Returns the data of a locked shard for changes.
+    /// Returns the mutable data of a locked shard.
     ///
     /// # Panics
-    /// If the shard's lock is not held.
+    /// Panics if the shard's lock is not held.
     pub(crate) fn shard_mut(&mut self, wanted: usize) -> &mut ShardData {
         match self {
             Guards::One(shard, data) if *shard == wanted => data,
@@ -123,7 +124,7 @@ impl<'k> Guards<'k> {
     /// Returns the data of a locked shard.
     ///
     /// # Panics
-    /// If the shard's lock is not held.
+    /// Panics if the shard's lock is not held.
     pub fn data(&self, wanted: usize) -> &ShardData {
         match self {
             Guards::One(shard, data) if *shard == wanted => data,

@@ -1,4 +1,4 @@
-//! One key, found under its shard's lock: how a command reads, changes and removes it.
+//! Access of a command to one key, which was looked up under its shard's lock: reading, changing and removing it.
 
 use super::effect::Effect;
 use crate::effects::events::{Errand, Event};
@@ -14,14 +14,14 @@ use crate::types::Variant;
 /// Returns the value of type `T` in an entry that may be missing.
 ///
 /// # Errors
-/// `WrongType` if the entry holds another type.
+/// Returns `WrongType` if the entry holds another type.
 #[inline]
 pub(super) fn typed<T: Variant>(entry: Option<EntryRef<'_>>) -> Result<Option<&T>, CommandError> {
     let Some(entry) = entry else { return Ok(None) };
     entry.aggregate().and_then(T::of).map(Some).ok_or(CommandError::WrongType)
 }
 
-/// A key under its shard's lock, existing or not.
+/// A key whose shard's lock is held; the key may be missing.
 pub struct Key<'x> {
     pub(super) shard: &'x mut ShardData,
     pub(super) turn: &'x mut Turn,
@@ -32,7 +32,7 @@ pub struct Key<'x> {
 }
 
 impl<'x> Key<'x> {
-    /// Finds the key in its shard, which is that of `hash`. An expired key is not found, and is removed unless
+    /// Finds the key in its shard, which is the shard of `hash`. An expired key is not found; it is removed unless
     /// `keeps_expired`.
     #[inline]
     pub(super) fn find(
@@ -74,25 +74,26 @@ impl<'x> Key<'x> {
         }
     }
 
-    /// Returns a list for the names of changed or removed elements.
+    /// Returns an empty list for the names of elements that the command changes or removes.
     pub fn names(&self) -> Names {
         Names::for_journal(&self.turn.journal)
     }
 
-    /// Counts fields of this key's value that one edit removed because they had expired, and records them in the journal.
+    /// Counts the fields of this key's value that one edit has removed because they had expired, and records their
+    /// removal in the journal.
     pub fn count_expired_fields(&mut self, count: u64, names: &Names) {
         self.turn.counters.expired_fields += count;
         names.journal_expired(&mut self.turn.journal, self.database, self.name, u64::from(count > 0));
     }
 
-    /// Records a command on this key that replaces the current one ([`crate::effects::journal::Journal::record`]): its
-    /// name, this key, and the words that `write` adds.
+    /// Records a command on this key that replaces the current command in the journal
+    /// ([`crate::effects::journal::Journal::record`]): the name `command`, this key, and the words that `write` adds.
     pub fn journal(&mut self, command: &str, write: impl FnOnce(&mut Words<'_>)) {
         let name = self.name;
         self.turn.journal.record(self.database, |words| write(words.word(command.as_bytes()).word(name)));
     }
 
-    /// Records that fields of this hash expire at this time.
+    /// Records that the fields `names` of this hash expire at `at_ms`.
     pub fn journal_fields_expiry<'n>(&mut self, at_ms: i64, names: impl ExactSizeIterator<Item = &'n [u8]>) {
         self.journal("HPEXPIREAT", |words| {
             words.integer(at_ms).word(b"FIELDS").integer(names.len());
@@ -112,8 +113,8 @@ impl<'x> Key<'x> {
         self.turn.journal.is_on()
     }
 
-    /// Records that the command has only changed the expiry of this key, or removed the key because its expiry has
-    /// passed.
+    /// Records that the only effect of the command is the new expiry of this key, or the key's removal because that
+    /// expiry has passed.
     pub fn journal_expiry(&mut self) {
         match (self.exists(), self.expire_at_ms()) {
             (false, _) => self.journal_removal_as(self.turn.settings.removals.expired),
@@ -122,12 +123,12 @@ impl<'x> Key<'x> {
         }
     }
 
-    /// Records that the command has only removed this key.
+    /// Records that the only effect of the command is the removal of this key.
     pub fn journal_removal(&mut self) {
         self.journal_removal_as(Removal::Del);
     }
 
-    /// Records that the server has only removed this key, as part of another command.
+    /// Records the server's removal of this key as the only effect of the current command.
     pub fn journal_removal_by_server(&mut self) {
         self.journal_removal_as(self.turn.settings.removals.by_server);
     }
@@ -137,7 +138,7 @@ impl<'x> Key<'x> {
     }
 
     /// Records an effect on this key separately from the current command: the command `name`, this key, and the words
-    /// that `write` adds. `changes` is how many of the changes counted so far it covers.
+    /// that `write` adds. `changes` is the number of counted changes that this effect covers.
     pub fn journal_separately(&mut self, command: &str, changes: u64, write: impl FnOnce(&mut Words<'_>)) {
         let name = self.name;
         let journal = &mut self.turn.journal;
@@ -146,7 +147,7 @@ impl<'x> Key<'x> {
         });
     }
 
-    /// Notifies subscribers of an event of this key.
+    /// Notifies the subscribers of an event that it has happened to this key.
     #[inline]
     pub fn notify(&mut self, event: Event) {
         self.turn.notices.notify(event, self.database, self.name);
@@ -159,7 +160,7 @@ impl<'x> Key<'x> {
         self.shard.notify_change(self.database, self.hash.tag(), self.name, &mut self.turn.notices);
     }
 
-    /// Calls `edit` on the key's slot.
+    /// Calls `edit` on the key's entry, and records its size if the key has become large.
     #[inline]
     fn edit_slot<R>(&mut self, at: Position, edit: impl FnOnce(&mut Slot) -> R) -> R {
         let (result, before, after) = self.shard.edit_sized(self.database, at, edit);
@@ -167,7 +168,7 @@ impl<'x> Key<'x> {
         result
     }
 
-    /// Records the size of a key that has become large.
+    /// Records the size of the key if the key has become large: `before` and `after` are its bytes.
     #[inline]
     fn record_size(&mut self, before: usize, after: usize) {
         if after >= self.turn.settings.large_key_bytes && before < self.turn.settings.large_key_bytes {
@@ -175,14 +176,14 @@ impl<'x> Key<'x> {
         }
     }
 
-    /// Adds an entry for this key, which did not exist before the call.
+    /// Adds an entry for this key, which did not exist before the call, and publishes the event of a new key.
     #[inline]
     fn create(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>, clock: u32) {
         self.insert(value, expire_at_ms, clock);
         self.notify(Event::NEW);
     }
 
-    /// Stores an entry for this key and returns the replaced one.
+    /// Stores an entry for this key and returns the replaced entry, if any.
     fn replace(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>, clock: u32) -> Option<Slot> {
         let replaced = self.detach();
         if replaced.is_some() {
@@ -193,8 +194,8 @@ impl<'x> Key<'x> {
         replaced
     }
 
-    /// Adds an entry for this key, which does not exist. Publishes no event: only the caller knows whether the key is
-    /// new.
+    /// Adds an entry for this key, which does not exist now. Publishes no event: only the caller knows whether the key
+    /// existed before the call.
     #[inline]
     fn insert(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>, clock: u32) {
         let bytes = match &value {
@@ -204,19 +205,19 @@ impl<'x> Key<'x> {
         };
         let at = self.shard.insert(self.database, self.hash, self.name, value, expire_at_ms, clock);
         self.at = Some(at);
-        // The overhead of an entry with a short value is only computed if the two together might be large.
+        // The entry's overhead is only computed if it and the short value together might make a large key.
         if bytes >= self.turn.settings.large_key_bytes / 2 {
             let bytes = self.shard.entry(self.database, at).footprint_bytes();
             self.record_size(0, bytes);
         }
     }
 
-    /// Returns whether the call is being replayed, so that current limits do not apply to it.
+    /// Returns whether the command is a replayed change, to which current limits do not apply.
     pub fn is_replay(&self) -> bool {
         self.turn.is_replay()
     }
 
-    /// Returns whether other threads link the vectors that are added here.
+    /// Returns whether other threads link the vectors that the command adds.
     pub fn links_later(&self) -> bool {
         self.turn.settings.links_vectors_later
     }
@@ -226,12 +227,12 @@ impl<'x> Key<'x> {
         self.turn.notices.errands.push((Errand::Link, self.database, self.name.into()));
     }
 
-    /// Keeps the value in memory from now on, or allows its demotion again.
+    /// Pins the value in memory, or unpins it so that it may be demoted again.
     pub fn set_pinned(&mut self, is_pinned: bool) {
         self.shard.set_pinned(self.database, self.hash, self.name, is_pinned);
     }
 
-    /// Requests demotion of the value after the command, and unpins it.
+    /// Unpins the value and requests its demotion after the command.
     pub fn request_demotion(&mut self) {
         self.set_pinned(false);
         self.turn.notices.errands.push((Errand::Demote, self.database, self.name.into()));
@@ -240,17 +241,17 @@ impl<'x> Key<'x> {
     /// Returns the value, if the key exists.
     ///
     /// # Errors
-    /// `WrongType` if the key holds another type.
+    /// Returns `WrongType` if the key holds another type.
     #[inline]
     pub fn value<T: Variant>(&self) -> Result<Option<&T>, CommandError> {
         typed(self.entry())
     }
 
-    /// Calls `edit` on the value of the key; returns `None` without the call if the key does not exist. A change counts
-    /// as a use of the key and publishes `event`; a value left vacant is removed with its key.
+    /// Calls `edit` on the value of the key. If the key does not exist, returns `None` and does not call `edit`. A
+    /// change counts as a use of the key and publishes `event`; a value left vacant is removed with its key.
     ///
     /// # Errors
-    /// `WrongType` if the key holds another type.
+    /// Returns `WrongType` if the key holds another type.
     pub fn edit_value<T: Variant, R: Effect>(
         &mut self,
         event: Event,
@@ -275,12 +276,12 @@ impl<'x> Key<'x> {
         Ok(Some(result))
     }
 
-    /// Calls `edit` to change data that observers of the key are not notified of, such as the consumer groups of a
-    /// stream; returns `None` without the call if the key does not exist. Counts as a use. The caller counts changes
-    /// with [`Key::count_changes`].
+    /// Calls `edit` on the value of the key without notifying observers, for changes such as those of a stream's
+    /// consumer groups. If the key does not exist, returns `None` and does not call `edit`. Counts as a use of the key.
+    /// The caller counts changes with [`Key::count_changes`].
     ///
     /// # Errors
-    /// `WrongType` if the key holds another type.
+    /// Returns `WrongType` if the key holds another type.
     pub fn edit_unobserved<T: Variant, R>(
         &mut self,
         edit: impl FnOnce(&mut T) -> R,
@@ -291,21 +292,21 @@ impl<'x> Key<'x> {
         result.map(Some).ok_or(CommandError::WrongType)
     }
 
-    /// Counts additional changes.
+    /// Counts `count` further changes of the keyspace.
     pub fn count_changes(&mut self, count: u64) {
         self.turn.counters.changes += count;
     }
 
-    /// Wakes the clients that wait for the key; other observers are not notified.
+    /// Wakes the blocked clients that wait for the key; other observers are not notified.
     pub fn wake(&mut self) {
         self.shard.wake_waiters(self.database, self.name, &mut self.turn.notices);
     }
 
-    /// Like [`Key::edit_value`], but on a new empty value if the key does not exist. The new value is kept unless
-    /// `edit` leaves it vacant or unchanged.
+    /// Like [`Key::edit_value`], but calls `edit` on a new empty value if the key does not exist. The new value is
+    /// stored unless `edit` leaves it vacant or unchanged.
     ///
     /// # Errors
-    /// `WrongType` if the key holds another type.
+    /// Returns `WrongType` if the key holds another type.
     pub fn edit_or_create<T: Variant, R: Effect>(
         &mut self,
         event: Event,
@@ -325,8 +326,8 @@ impl<'x> Key<'x> {
         Ok(result)
     }
 
-    /// Replaces the key's value, if any, with a value without an expiry; a vacant one removes the key. Publishes
-    /// `event`, or the removal of an existing key.
+    /// Stores a value without an expiry, which replaces the key's value, if any, and publishes `event`. If the new
+    /// value is vacant, removes the key instead and publishes the removal, if the key existed.
     pub fn store_value<T: Variant>(&mut self, event: Event, value: T) {
         if !value.is_vacant() {
             let clock = self.turn.new_clock();
@@ -366,12 +367,12 @@ impl<'x> Key<'x> {
         self.at.map(|at| shard.entry(self.database, at))
     }
 
-    /// Returns the time at which the key expires, if it exists and has an expiry.
+    /// Returns the time at which the key expires; `None` if the key does not exist or has no expiry.
     pub fn expire_at_ms(&self) -> Option<i64> {
         self.entry().and_then(EntryRef::expire_at_ms)
     }
 
-    /// Updates the eviction clock for a use of the key.
+    /// Updates the eviction clock of the key, because the key is used.
     #[inline]
     pub fn touch(&mut self) {
         let Some(at) = self.at else { return };
@@ -380,8 +381,8 @@ impl<'x> Key<'x> {
         }
         let entry = self.shard.entry(self.database, at);
         if entry.is_fetched() {
-            // The first use after a fetch keeps the clock, so that a scan of otherwise unused keys does not make them
-            // look recently used.
+            // The first use after a fetch does not update the clock, so that a scan of otherwise unused keys does not
+            // make these keys look recently used.
             return self.shard.clear_fetched(self.database, at);
         }
         let clock = entry.clock();
@@ -391,7 +392,8 @@ impl<'x> Key<'x> {
         }
     }
 
-    /// Sets value and expiry, whether or not the key exists, as a use. An expiry in the past removes the key.
+    /// Sets the value and the expiry of the key, whether or not the key exists, and counts as a use. An expiry in the
+    /// past removes the key.
     #[inline]
     pub fn set(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>) {
         self.count_change();
@@ -411,12 +413,12 @@ impl<'x> Key<'x> {
         }
     }
 
-    /// Sets the value and keeps the expiry.
+    /// Sets the value of the key and keeps its expiry.
     pub fn set_value(&mut self, value: NewValue<'_>) {
         self.set(value, self.expire_at_ms());
     }
 
-    /// Changes the expiry of an existing key; one in the past removes the key.
+    /// Changes the expiry of an existing key; an expiry in the past removes the key.
     pub fn set_expiry(&mut self, expire_at_ms: Option<i64>) {
         let Some(at) = self.at else { return };
         self.count_change();
@@ -427,7 +429,7 @@ impl<'x> Key<'x> {
         }
     }
 
-    /// Calls `edit` on the entry of an existing key, as a use.
+    /// Calls `edit` on the entry of an existing key, and counts as a use.
     pub fn edit<R>(&mut self, edit: impl FnOnce(&mut Slot) -> R) -> Option<R> {
         let at = self.at?;
         self.count_change();
@@ -435,8 +437,8 @@ impl<'x> Key<'x> {
         Some(self.edit_slot(at, edit))
     }
 
-    /// Like [`Key::edit`], for an `edit` that returns whether it was a change; returns `None` if the key does not
-    /// exist.
+    /// Like [`Key::edit`], for an `edit` that returns whether it has changed the entry; returns `None` if the key does
+    /// not exist.
     pub fn edit_maybe(&mut self, edit: impl FnOnce(&mut Slot) -> bool) -> Option<bool> {
         let at = self.at?;
         self.touch();
@@ -455,11 +457,11 @@ impl<'x> Key<'x> {
         replaced
     }
 
-    /// Replaces the value of an existing key with a changed copy, as a use, and returns an entry with the old value.
-    /// Counted as a change only if observers are to be notified.
+    /// Replaces the value of an existing key with a changed copy, counts as a use, and returns an entry with the old
+    /// value. Counts as a change only if `is_observed`: then observers are notified.
     ///
     /// # Panics
-    /// If the key does not exist.
+    /// Panics if the key does not exist.
     pub fn exchange_value(&mut self, value: NewValue<'_>, is_observed: bool) -> Slot {
         let at = self.at.expect("the caller has seen the key");
         self.touch();
@@ -470,7 +472,7 @@ impl<'x> Key<'x> {
         replaced
     }
 
-    /// Removes the key and returns its entry, `None` if it did not exist.
+    /// Removes the key and returns its entry; `None` if the key did not exist.
     pub fn remove(&mut self) -> Option<Slot> {
         let slot = self.detach()?;
         self.count_change();

@@ -1,4 +1,5 @@
-//! A command's access to its keys: the locks it holds, and lookups, changes and removals under them.
+//! Access of a command to its keys: the locks that the command holds, and lookups, changes and removals under these
+//! locks.
 
 mod effect;
 mod guards;
@@ -24,32 +25,32 @@ use crate::turn::Turn;
 use crate::types::Variant;
 use key::typed;
 
-/// How a lookup counts.
+/// The way in which a lookup of a key is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lookup {
-    /// A use: counts as a hit or miss and updates the eviction clock.
+    /// The lookup counts as a hit or miss, and as a use, which updates the eviction clock.
     Use,
-    /// Counts as a hit or miss, but not as a use of the value (`TTL`, `TYPE`, `EXISTS`).
+    /// The lookup counts as a hit or miss, but not as a use of the value (`TTL`, `TYPE`, `EXISTS`).
     NoTouch,
-    /// Changes no counter and no clock (`OBJECT`, `DEBUG`).
+    /// The lookup changes no counter and no eviction clock (`OBJECT`, `DEBUG`).
     Peek,
 }
 
-/// The keys of the current command.
+/// Access to the keys of the current command.
 pub struct Keys<'c, 'k> {
     keyspace: &'k Keyspace,
     guards: &'c mut Guards<'k>,
     args: Args<'c>,
     database: usize,
-    /// An argument whose hash is known already, and that hash.
+    /// The index of an argument whose hash the caller has computed, and that hash.
     known: (usize, KeyHash),
-    /// The worker's state.
+    /// The state of the worker that runs the command.
     pub turn: &'c mut Turn,
 }
 
 impl<'c, 'k> Keys<'c, 'k> {
-    /// Returns access to the keys among `args` in `database`, for which `guards` holds the locks. `known` is an
-    /// argument's index and the hash of that argument.
+    /// Returns access to the keys among `args` in `database`; `guards` holds the locks of these keys. `known` is the
+    /// index of an argument and the hash of that argument.
     #[inline]
     pub fn new(
         keyspace: &'k Keyspace,
@@ -77,14 +78,14 @@ impl<'c, 'k> Keys<'c, 'k> {
         if arg == self.known.0 { self.known.1 } else { self.keyspace.hash(self.args.at(arg)) }
     }
 
-    /// Finds the key in argument `arg` for reading, as a use.
+    /// Finds the key in argument `arg` for reading, and counts as a use of the key.
     #[inline]
     pub fn read(&mut self, arg: usize) -> Option<EntryRef<'_>> {
         self.read_as(arg, Lookup::Use)
     }
 
-    /// Finds the key in argument `arg` for reading. An expired key is not found, and is removed unless
-    /// [`Turn::keeps_expired`].
+    /// Finds the key in argument `arg` for reading; `lookup` determines how this counts. An expired key is not found;
+    /// it is removed unless [`Turn::keeps_expired`].
     #[inline]
     pub fn read_as(&mut self, arg: usize, lookup: Lookup) -> Option<EntryRef<'_>> {
         let hash = self.hash(arg);
@@ -105,10 +106,10 @@ impl<'c, 'k> Keys<'c, 'k> {
         key.into_entry()
     }
 
-    /// Finds the value of the key in argument `arg` for reading, as a use.
+    /// Finds the value of the key in argument `arg` for reading, and counts as a use of the key.
     ///
     /// # Errors
-    /// `WrongType` if the key holds another type.
+    /// Returns `WrongType` if the key holds another type.
     #[inline]
     pub fn read_value<T: Variant>(&mut self, arg: usize) -> Result<Option<&T>, CommandError> {
         typed(self.read(arg))
@@ -117,23 +118,24 @@ impl<'c, 'k> Keys<'c, 'k> {
     /// Returns the value of the key in argument `arg` without counting a lookup, like [`Keys::entry`].
     ///
     /// # Errors
-    /// `WrongType` if the key holds another type.
+    /// Returns `WrongType` if the key holds another type.
     pub fn value<T: Variant>(&self, arg: usize) -> Result<Option<&T>, CommandError> {
         typed(self.entry(arg))
     }
 
-    /// Notifies subscribers of an event of the key in argument `arg`.
+    /// Notifies the subscribers of an event that it has happened to the key in argument `arg`.
     pub fn notify(&mut self, event: Event, arg: usize) {
         self.turn.notices.notify(event, self.database, self.args.at(arg));
     }
 
-    /// Records a command that replaces this one ([`crate::effects::journal::Journal::record`]).
+    /// Records a command that replaces the current command in the journal
+    /// ([`crate::effects::journal::Journal::record`]).
     pub fn journal(&mut self, write: impl FnOnce(&mut Words<'_>)) {
         self.turn.journal.record(self.database, write);
     }
 
-    /// Adds a watch of the key in argument `arg`; returns true if the key exists. An expired key does not, and is
-    /// removed unless [`Turn::keeps_expired`].
+    /// Adds a watch of the key in argument `arg`; returns whether the key exists. An expired key counts as missing; it
+    /// is removed unless [`Turn::keeps_expired`].
     pub fn watch(&mut self, arg: usize, watch: &Arc<Watch>) -> bool {
         let (hash, keeps_expired) = (self.hash(arg), self.turn.keeps_expired);
         let shard = self.guards.shard_mut(hash.shard());
@@ -142,8 +144,9 @@ impl<'c, 'k> Keys<'c, 'k> {
         key.exists()
     }
 
-    /// Expires a key that is watched since `since_ms`, Unix time in ms, which breaks the watch. If expired keys stay in
-    /// place ([`Turn::keeps_expired`]), returns instead whether the key has expired since then.
+    /// Removes the key in argument `arg`, which is watched since Unix time `since_ms`, if it has expired; its removal
+    /// breaks the watch. If expired keys are kept ([`Turn::keeps_expired`]), returns instead whether the key has
+    /// expired since `since_ms`.
     pub fn has_expired_since(&mut self, arg: usize, since_ms: i64) -> bool {
         if !self.turn.keeps_expired {
             self.key(arg);
@@ -156,28 +159,29 @@ impl<'c, 'k> Keys<'c, 'k> {
         expire_at_ms.is_some_and(|at_ms| since_ms < at_ms && at_ms <= self.turn.expired_ms())
     }
 
-    /// Removes a watch of a key in a database.
+    /// Removes a watch of the key in argument `arg` of the given database.
     pub fn unwatch(&mut self, database: usize, arg: usize, watch: &Arc<Watch>) {
         let shard = self.guards.shard_mut(self.hash(arg).shard());
         shard.edit_observers(|observers| observers.unwatch(database, self.args.at(arg), watch));
     }
 
-    /// Removes the key in argument `arg` if it has expired, or the expired elements of its value, unless
-    /// [`Turn::keeps_expired`]: a reader then sees the state that the journal leads to. O(elements that have expired).
+    /// Removes the key in argument `arg` if it has expired, and otherwise the expired elements of its value, unless
+    /// [`Turn::keeps_expired`]. A reader then sees the same state as a replay of the journal. O(removed elements).
     pub fn expire(&mut self, arg: usize) {
         let hash = self.hash(arg);
         let shard = self.guards.shard_mut(hash.shard());
         shard.expire_all_of(self.database, hash, self.args.at(arg), self.turn);
     }
 
-    /// Returns the live query for this call, in a protocol, among those of the key in argument `arg`.
+    /// Returns the live query of this call in the given protocol, if the key in argument `arg` has such a query.
     pub fn find_query(&self, arg: usize, protocol: Protocol) -> Option<Arc<LiveQuery>> {
         let hash = self.hash(arg);
         let observers = self.guards.data(hash.shard()).observers()?;
         observers.find_query(hash.tag(), self.args, self.database, protocol).cloned()
     }
 
-    /// Adds a live query to the key in argument `arg`; returns the growth in bytes of the queries' memory in its shard.
+    /// Adds a live query to the key in argument `arg`; returns the growth in bytes of the live queries' memory in the
+    /// key's shard.
     pub fn enter_query(&mut self, arg: usize, query: &Arc<LiveQuery>) -> isize {
         let hash = self.hash(arg);
         self.guards.shard_mut(hash.shard()).enter_query(hash.tag(), query)
@@ -210,8 +214,9 @@ impl<'c, 'k> Keys<'c, 'k> {
         shard.edit_observers(|observers| observers.dequeue(self.database, self.args.at(arg), waiter));
     }
 
-    /// Returns the entry of the key in argument `arg`, if it exists and is not expired, without counting a lookup.
-    /// Several such views may exist together; call [`Keys::read`] for the keys first if the lookups are to count.
+    /// Returns the entry of the key in argument `arg`, if it exists and is not expired, without counting a lookup. A
+    /// command may use several entries at the same time; it calls [`Keys::read`] for the keys first if the lookups must
+    /// count.
     pub fn entry(&self, arg: usize) -> Option<EntryRef<'_>> {
         let hash = self.hash(arg);
         let shard = self.guards.data(hash.shard());
@@ -220,7 +225,7 @@ impl<'c, 'k> Keys<'c, 'k> {
         entry.expire_at_ms().is_none_or(|expire_at_ms| expire_at_ms > self.turn.expired_ms()).then_some(entry)
     }
 
-    /// Like [`Keys::entry`], for a key that need not be an argument; its shard's lock is held.
+    /// Like [`Keys::entry`], for a key that need not be an argument. The caller holds the lock of its shard.
     pub fn entry_named(&self, key: &[u8]) -> Option<EntryRef<'_>> {
         let hash = self.keyspace.hash(key);
         let shard = self.guards.data(hash.shard());
@@ -228,11 +233,11 @@ impl<'c, 'k> Keys<'c, 'k> {
         entry.expire_at_ms().is_none_or(|expire_at_ms| expire_at_ms > self.turn.expired_ms()).then_some(entry)
     }
 
-    /// Records the keys in `names` with cold values as missing ([`Turn::missing`]); returns whether there are any. They
-    /// need not be arguments; their shards' locks are held.
+    /// Records the keys in `names` with cold values as missing ([`Turn::missing`]); returns whether there are such
+    /// keys. The keys need not be arguments; the caller holds the locks of their shards.
     ///
     /// # Errors
-    /// If there are any, and all values together exceed their memory limit.
+    /// Returns an error if values are missing and the values of all keys together exceed [`Turn::values_bytes_max`].
     pub fn record_missing(&mut self, names: impl Iterator<Item = Vec<u8>>) -> Result<bool, CommandError> {
         self.turn.missing.clear();
         let mut bytes = 0;
@@ -251,8 +256,8 @@ impl<'c, 'k> Keys<'c, 'k> {
         Ok(!self.turn.missing.is_empty())
     }
 
-    /// Finds the key in argument `arg` for a change. An expired key is removed first. The eviction clock is not
-    /// updated: call [`Key::touch`] for a use.
+    /// Finds the key in argument `arg` for a change. An expired key is removed first. This does not update the eviction
+    /// clock; the caller calls [`Key::touch`] to count a use.
     #[inline]
     pub fn key(&mut self, arg: usize) -> Key<'_> {
         self.key_in(self.database, arg)

@@ -1,10 +1,10 @@
 //! Defragmentation: moves allocations out of sparsely used memory into denser memory, so that the allocator can return
-//! the rest to the system.
+//! the freed pages to the system.
 //!
-//! An entry has one owner, its slot, so moving it is a copy and a store, under the lock of its shard and in small
-//! steps. Moved are tables of shards; entries, and strings outside them; hashes, sets, sorted sets and lists with all
-//! their elements. Not moved are the contents of streams, the index of a hash's expiring fields, strings of 32 KiB and
-//! more, which have their own pages, and values that a snapshot is currently writing.
+//! An entry has one owner, its slot, so moving an entry is a copy and a store, in small steps under the lock of its
+//! shard. A walk moves the tables of shards; entries, and strings stored outside entries; hashes, sets, sorted sets and
+//! lists with all their elements. It does not move the contents of streams, the index of a hash's expiring fields,
+//! strings of 32 KiB and more, which have their own pages, and values that a snapshot is currently writing.
 
 use std::collections::VecDeque;
 
@@ -13,13 +13,14 @@ use super::{Keyspace, SHARDS};
 pub use crate::keyspace::shard::moving::KeyCounts;
 use crate::memory::moving::Mover;
 
-/// Elements of a large value that are examined in one step.
+/// The number of elements of a large value that one step examines.
 const STEP_ELEMENTS: usize = 128;
 
-/// Limit of large values that are waiting for their elements to be examined: more than one step of the walk can find.
+/// The maximum number of large values that wait for their elements to be examined: more than one step of the walk can
+/// find.
 const LARGE_MAX: usize = 4096;
 
-/// A value whose elements are examined in steps.
+/// A large value whose elements are examined in steps.
 struct Large {
     database_name: usize,
     key: Box<[u8]>,
@@ -27,29 +28,30 @@ struct Large {
     has_moved: bool,
 }
 
-/// A walk over all keys. The keyspace may change in any way between two steps.
+/// A walk over all keys that moves allocations. The keyspace may change in any way between two steps.
 #[derive(Default)]
 pub struct Defragmentation {
     shard: usize,
     place: Place,
     large: VecDeque<Large>,
-    /// The examined keys.
+    /// The number of examined keys, with and without moved allocations.
     pub keys: KeyCounts,
-    /// Allocations that were moved.
+    /// The number of allocations that were moved.
     pub moved: u64,
-    /// Allocations that were left in place.
+    /// The number of allocations that were examined and not moved.
     pub left: u64,
 }
 
 impl Defragmentation {
-    /// Returns a walk at its beginning.
+    /// Returns a walk that starts with the first shard.
     pub fn new() -> Defragmentation {
         Defragmentation::default()
     }
 
     /// Examines some allocations, and moves those for which `is_worth_it` returns true. Values with more than
-    /// `elements_max` elements are examined in separate steps, others as a whole. Returns false at the end of the walk.
-    /// The caller holds no lock; one is held for some tens of microseconds, or as long as that many elements take.
+    /// `elements_max` elements are examined in several steps, other values in one step. Returns false at the end of the
+    /// walk. The caller holds no lock; this holds one shard's lock at a time, for some tens of microseconds, or for as
+    /// long as moving `elements_max` elements takes.
     pub fn step(
         &mut self,
         keyspace: &Keyspace,

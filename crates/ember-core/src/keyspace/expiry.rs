@@ -3,24 +3,23 @@
 //! A radix heap (Ahuja, Mehlhorn, Orlin, Tarjan, "Faster algorithms for the shortest path problem", 1990) over time in
 //! ticks of [`TICK_MS`]. Each element is four bytes, a database number and a hash tag, instead of a pointer to an
 //! entry: a deleted or overwritten key leaves no dangling pointer, only a reference that finds nothing when it is due.
-//! The time itself is not stored: a reference in bucket `b` is due within that bucket's range. When the range begins,
-//! the exact expiry is read from the entry and the reference moves to a finer bucket, at most 32 times and mostly
-//! twice.
+//! The expiry itself is not stored: a reference in bucket `b` is due within that bucket's range. When the range begins,
+//! the exact expiry is read from the entry and the reference moves to a finer bucket, at most 32 times, usually twice.
 //!
 //! # Invariants
 //!
 //! * `last` never decreases. A reference due at tick `t > last` is in bucket `b`, the number of bits up to the highest
 //!   one in which `t` and `last` differ; a reference due at or before `last` is in bucket 0.
-//! * Each entry with an expiry, or with elements that have one, has at least one reference, due no later than the first
-//!   of them. It may have more: one for each time its expiry was brought forward. [`ExpiryIndex::is_bloated`] returns
-//!   whether the surplus justifies a rebuild.
+//! * Each entry with an expiry, or with elements that have one, has at least one reference, due no later than the
+//!   earliest of these expiries. An entry may have further references: one for each time its expiry was moved to an
+//!   earlier time. [`ExpiryIndex::is_bloated`] returns whether the surplus justifies a rebuild.
 
 use crate::entries::hash::TAG_BITS;
 
 /// The resolution of the index. An expired key that no client accesses is found one to two ticks after its expiry.
 pub const TICK_MS: i64 = 64;
 
-/// Limit of stale references without a rebuild in a shard with few volatile keys.
+/// The number of stale references that never cause a rebuild, for shards with few volatile keys.
 const BLOAT_MIN: usize = 256;
 
 /// The maximum number of databases that references can distinguish.
@@ -31,13 +30,13 @@ pub const DATABASES_MAX: usize = 1 << (32 - TAG_BITS);
 pub struct Reference(u32);
 
 impl Reference {
-    /// Returns the reference to entries of `tag` in database `database`.
+    /// Returns the reference to entries with the hash tag `tag` in database `database`.
     pub fn new(database: usize, tag: u32) -> Reference {
         debug_assert!(database < DATABASES_MAX && tag < 1 << TAG_BITS);
         Reference((database as u32) << TAG_BITS | tag)
     }
 
-    /// Returns the database's number.
+    /// Returns the number of the database.
     pub fn database(self) -> usize {
         (self.0 >> TAG_BITS) as usize
     }
@@ -48,11 +47,11 @@ impl Reference {
     }
 }
 
-/// The references of one shard, by their due times.
+/// The references of one shard, ordered by their due times.
 #[derive(Default)]
 pub struct ExpiryIndex {
     last: u32,
-    /// The bucket whose range has begun and whose references are being taken one at a time.
+    /// The bucket whose range has begun; [`ExpiryIndex::pop_due`] takes its references one at a time.
     draining: usize,
     buckets: Vec<Vec<Reference>>,
     len: usize,
@@ -65,12 +64,12 @@ impl ExpiryIndex {
         self.len
     }
 
-    /// Returns whether there are no references.
+    /// Returns whether the index contains no references.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Returns the bytes of memory taken.
+    /// Returns the memory of the index in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -95,8 +94,8 @@ impl ExpiryIndex {
         self.len += 1;
     }
 
-    /// Takes a reference that is due as far as the index knows. The caller checks its entries, and adds those again
-    /// that are not due yet. O(1) amortised.
+    /// Removes and returns a reference that is due by tick `now`, according to its bucket. The caller checks the
+    /// entries of the reference, and adds references again for entries that are not due yet. O(1) amortised.
     pub fn pop_due(&mut self, now: u32) -> Option<Reference> {
         if self.len == 0 {
             return None;
@@ -119,7 +118,7 @@ impl ExpiryIndex {
         reference
     }
 
-    /// Returns the tick at which [`ExpiryIndex::pop_due`] returns the next reference.
+    /// Returns the first tick at which [`ExpiryIndex::pop_due`] returns the next reference.
     pub fn next_due(&self) -> Option<u32> {
         if self.len == 0 {
             return None;
@@ -130,7 +129,7 @@ impl ExpiryIndex {
         self.next_range().map(|(_, begins)| begins)
     }
 
-    /// Returns the lowest bucket in use and the first tick of its range.
+    /// Returns the lowest bucket that contains references, and the first tick of its range.
     fn next_range(&self) -> Option<(usize, u32)> {
         let bucket = self.buckets.iter().position(|list| !list.is_empty())?;
         let begins = match bucket {
@@ -140,12 +139,12 @@ impl ExpiryIndex {
         Some((bucket, begins))
     }
 
-    /// Returns whether most references are stale, given how many entries have an expiry.
+    /// Returns whether most references are stale; `volatile_entries` is the number of entries that have an expiry.
     pub fn is_bloated(&self, volatile_entries: usize) -> bool {
         self.len > 2 * volatile_entries + BLOAT_MIN
     }
 
-    /// Removes all references, but keeps the current time of the index.
+    /// Removes all references; `last` stays the same.
     pub fn clear(&mut self) {
         *self = ExpiryIndex { last: self.last, ..ExpiryIndex::default() };
     }

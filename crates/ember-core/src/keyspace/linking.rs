@@ -1,9 +1,10 @@
-//! Linking of vectors outside of commands: additions to a vector set only report that there are vectors to link, and
-//! removals that the graph needs repair.
+//! Linking of vectors outside of commands: an addition to a vector set only reports that there are vectors to link, and
+//! a removal only reports that the graph needs repair.
 //!
-//! A linking thread holds a shard's lock for two moments: to take vectors and a view of the index, and to add the links
-//! that it has chosen in the view. This changes nothing that commands can see, so no client is notified and nothing is
-//! recorded; a snapshot that has still to save the value, or is writing it, has the unchanged value.
+//! A linking thread takes a shard's lock twice, each time briefly: to take vectors and a view of the index, and to add
+//! the links that it has chosen in the view. This changes nothing that commands can observe, so no client is notified
+//! and nothing is recorded. A snapshot that has not saved the value yet, or is writing it, contains the unchanged
+//! value.
 
 use super::Keyspace;
 use crate::types::Variant;
@@ -11,16 +12,17 @@ use crate::types::vector_set::{Linking, Plan, Training, VectorSet};
 
 pub use crate::types::vector_set::plan;
 
-/// Vectors linked per batch. Additions meanwhile copy the last blocks of the index once for each view.
+/// The number of vectors linked per batch. An addition during a batch copies the last blocks of the index, once per
+/// view.
 pub const BATCH: usize = 4;
 
-/// The next work on a key.
+/// The next linking work on a key.
 pub enum Next {
-    /// There is none.
+    /// The key has no work.
     Nothing,
-    /// There is some, but a snapshot that has still to save the value has no space for it.
+    /// The key has work, but must wait for a snapshot that has not saved the value yet.
     Later,
-    /// A batch to link.
+    /// A batch of vectors to link.
     Linking(Box<Linking>),
 }
 
@@ -33,7 +35,7 @@ fn edit<R>(
     let hash = keyspace.hash(key);
     let mut data = keyspace.lock(hash.shard());
     let at = data.find(database, hash, key)?;
-    // Without work, the value is not marked as changed.
+    // Returns early if there is no work, because `edit` marks the value as changed.
     data.entry(database, at).aggregate().and_then(VectorSet::of).filter(|set| set.has_work())?;
     let result = data.edit(database, at, |slot| slot.aggregate_mut().and_then(VectorSet::of_mut).map(edit));
     let growth = keyspace.release(hash.shard(), data);
@@ -50,7 +52,7 @@ pub fn left(keyspace: &Keyspace, database: usize, key: &[u8]) -> usize {
     set.map_or(0, VectorSet::left_to_linkers)
 }
 
-/// Takes a batch of a key's pending vectors and a view of its index. The caller holds no lock.
+/// Takes a batch of a key's pending vectors, and a view of the key's index. The caller holds no lock.
 pub fn begin(keyspace: &Keyspace, database: usize, key: &[u8]) -> Next {
     let hash = keyspace.hash(key);
     if keyspace.lock(hash.shard()).must_wait(hash, key) {
@@ -60,18 +62,19 @@ pub fn begin(keyspace: &Keyspace, database: usize, key: &[u8]) -> Next {
     linking.flatten().map_or(Next::Nothing, |linking| Next::Linking(Box::new(linking)))
 }
 
-/// Begins to build the lists of a key's index, if they are due and no other thread builds them. The caller holds no
+/// Begins to train the lists of a key's index, if training is due and no other thread trains them. The caller holds no
 /// lock.
 pub fn begin_training(keyspace: &Keyspace, database: usize, key: &[u8]) -> Option<Box<Training>> {
     edit(keyspace, database, key, VectorSet::begin_training).flatten().map(Box::new)
 }
 
-/// Passes the changes of the index to a training; returns whether it continues. The caller holds no lock.
+/// Passes the changes of the index to the training; returns whether the training continues. The caller holds no lock.
 pub fn advance_training(keyspace: &Keyspace, database: usize, key: &[u8], training: &mut Training) -> bool {
     edit(keyspace, database, key, |set| set.advance_training(training)).unwrap_or(false)
 }
 
-/// Adds links, and returns how many vectors of the key are left to link. The caller holds no lock.
+/// Adds the links of `plans`, and returns the number of vectors of the key that are still to be linked. The caller
+/// holds no lock.
 pub fn commit(keyspace: &Keyspace, database: usize, key: &[u8], plans: &[Plan]) -> usize {
     let mut pending = 0;
     for plan in plans {
@@ -84,7 +87,8 @@ pub fn commit(keyspace: &Keyspace, database: usize, key: &[u8], plans: &[Plan]) 
     pending
 }
 
-/// Releases slots of removed vectors of a key, up to a batch, and returns how many are left. The caller holds no lock.
+/// Releases the slots of up to [`BATCH`] removed vectors of a key, and returns the number of removed vectors whose
+/// slots remain. The caller holds no lock.
 pub fn bury(keyspace: &Keyspace, database: usize, key: &[u8]) -> usize {
     let hash = keyspace.hash(key);
     let mut dead = 0;

@@ -1,10 +1,10 @@
 //! The keyspace: databases of entries, spread over shards by the hash of their keys.
 //!
 //! * [`entry`] lays out one key, its metadata and its value; [`table`] finds entries; [`shard`] keeps tables, byte
-//!   account and expiry index consistent behind one lock; [`expiry`] schedules the checks for expired entries.
-//! * This file has the array of shards and the operations on all of them.
+//!   account and expiry index consistent under one lock; [`expiry`] schedules the checks for expired entries.
+//! * This file contains the array of shards and the operations on all shards.
 //!
-//! When several locks are needed, they are taken in ascending order of shards ([`crate::keys::Guards`]).
+//! A caller that needs several locks takes them in ascending order of shards ([`crate::keys::Guards`]).
 
 pub mod defragmentation;
 pub mod expiry;
@@ -29,43 +29,44 @@ use crate::types::elements;
 use shard::snapshot_queue::HeldBack;
 use shard::{Database, ShardData};
 
-/// The number of shards. Many more than cores, so that two workers rarely need the same lock and growing one table
-/// takes little time; few enough that the locks and table heads (64 bytes each) fit a core's second-level cache.
+/// The number of shards. There are many more shards than cores, so that two workers rarely need the same lock and
+/// growing one table takes little time. Their number is low enough that the locks and table heads (64 bytes each) fit a
+/// core's L2 cache.
 pub const SHARDS: usize = 1 << SHARD_BITS;
 
-/// The due time of a shard in which nothing ever expires.
+/// The due time of a shard without expiring data.
 const NEVER_MS: i64 = i64::MAX;
 
-/// A lock and the data that it protects, on a separate cache line.
+/// The lock of a shard with the data that it protects, on a separate cache line.
 #[repr(C, align(64))]
 struct Shard {
     data: Mutex<ShardData>,
-    /// Unix time in ms at which active expiry has work here. Written under the lock, read without it: a stale value
-    /// delays the work by at most one turn.
+    /// The Unix time in ms at which active expiry has work in this shard. Written under the lock and read without it: a
+    /// stale value delays the work by at most one turn.
     next_due_ms: AtomicI64,
-    /// The slots' address and the number of groups of database 0's table, for prefetching without the lock. They are
-    /// only used to compute addresses, so stale values cost a useless prefetch.
+    /// The address of the slots and the number of groups of database 0's table, for prefetching without the lock. They
+    /// are only used to compute addresses, so a stale value causes a useless prefetch at most.
     first_slots: AtomicPtr<u8>,
     first_groups: AtomicUsize,
-    /// The [`ShardCounts`] when the lock was last released after a change, to be summed without the locks.
+    /// The [`ShardCounts`] at the last release of the lock after a change; readers sum them without the locks.
     counts: AtomicU64,
 }
 
-/// The counts of a shard that can be read without its lock.
+/// The counts of a shard that are readable without the shard's lock.
 #[derive(Clone, Copy, Debug)]
 pub struct ShardCounts {
-    /// The keys of database 0.
+    /// The number of keys in database 0.
     pub keys: usize,
-    /// The keys among them with an expiry.
+    /// The number of keys in database 0 that have an expiry.
     pub volatile: usize,
-    /// Whether there is nothing else: no other database was ever used, no value has elements that expire, and no key is
-    /// observed.
+    /// Whether the shard contains nothing that these counts omit: no other database was ever used, no value has
+    /// elements that expire, and no key is observed.
     pub is_all: bool,
 }
 
 impl ShardCounts {
-    /// Bits of each number: no machine has enough memory for that many keys in each of a thousand shards. The bit above
-    /// the second number states whether there is more to be counted.
+    /// The bits of each count: no machine has enough memory for 2^31 keys in each of a thousand shards. The bit above
+    /// the second count states whether the shard contains more than the counts cover.
     const BITS: u32 = 31;
     const MAX: usize = (1 << ShardCounts::BITS) - 1;
 
@@ -92,43 +93,43 @@ impl ShardCounts {
     }
 }
 
-/// Prefetches an entry.
+/// Prefetches the entry at this address.
 #[inline]
 fn prefetch_entry_at(address: *const u8) {
     prefetch(address);
     prefetch(address.wrapping_add(64));
-    // An entry begins at any multiple of 8, so one shorter than two lines may occupy three. An entry of 96 bytes ends
-    // just before the byte after this one, so no line is fetched needlessly.
+    // An entry begins at a multiple of 8 bytes, so an entry shorter than two cache lines may occupy three. Byte 95 is
+    // the last byte of an entry of 96 bytes, so for such an entry this prefetches no unneeded line.
     prefetch(address.wrapping_add(95));
 }
 
-/// All data of the server.
+/// All data of the server: the shards of all databases.
 pub struct Keyspace {
-    // Fixed after startup.
+    // Fields that do not change after startup.
     shards: Box<[Shard]>,
     hasher: KeyHasher,
     databases: usize,
     keeps_order: bool,
-    // Shared. A plain sum of the workers' reports after each batch; exact when all workers are idle.
+    // A field that all workers change: the sum of their reports after each batch; exact when all workers are idle.
     used_bytes: AtomicI64,
     held_back: Arc<HeldBack>,
 }
 
-/// Options of a new [`Keyspace`].
+/// The options of a new [`Keyspace`].
 #[derive(Clone, Debug)]
 pub struct KeyspaceOptions {
     /// The number of databases, 1..=[`expiry::DATABASES_MAX`].
     pub databases: usize,
     /// The function that hashes keys.
     pub hash_function: HashFunction,
-    /// The current Unix time in ms: nothing expires before it.
+    /// The current Unix time in ms: no key expires earlier.
     pub now_ms: i64,
-    /// Whether the names of keys are also kept in order.
+    /// Whether the keyspace also keeps the names of the keys in sorted order.
     pub keeps_order: bool,
 }
 
 impl Default for KeyspaceOptions {
-    /// Returns 16 databases, no ordered names, and the beginning of Unix time.
+    /// Returns options with 16 databases, without sorted names, and with Unix time 0.
     fn default() -> KeyspaceOptions {
         let hash_function = HashFunction::Rapidhash;
         KeyspaceOptions { databases: 16, hash_function, now_ms: 0, keeps_order: false }
@@ -139,7 +140,7 @@ impl Keyspace {
     /// Returns an empty keyspace.
     ///
     /// # Errors
-    /// If the system returns no random bytes for the hash function's secrets.
+    /// Returns an error if the system cannot provide random bytes for the hash function's secrets.
     pub fn new(options: &KeyspaceOptions) -> Result<Keyspace, getrandom::Error> {
         assert!(
             (1..=expiry::DATABASES_MAX).contains(&options.databases),
@@ -168,7 +169,7 @@ impl Keyspace {
         self.databases
     }
 
-    /// Returns whether the names of keys are kept in order ([`Database::names`]).
+    /// Returns whether the keyspace keeps the names of the keys in sorted order ([`Database::names`]).
     pub fn keeps_order(&self) -> bool {
         self.keeps_order
     }
@@ -179,7 +180,8 @@ impl Keyspace {
         self.hasher.hash(key)
     }
 
-    /// Takes a shard's lock. After changes, release it with [`Keyspace::release`] so that the account is published.
+    /// Takes the lock of a shard. A caller that changes the shard releases the lock with [`Keyspace::release`], so that
+    /// the byte account is published.
     #[inline]
     pub fn lock(&self, shard: usize) -> MutexGuard<'_, ShardData> {
         self.shards[shard].data.lock()
@@ -203,13 +205,13 @@ impl Keyspace {
         data.take_growth()
     }
 
-    /// Prefetches the memory that a search for a key with this hash reads first, without taking the lock.
+    /// Prefetches the memory that a lookup of a key with this hash reads first, without taking the lock.
     #[inline]
     pub fn prefetch_shard(&self, hash: KeyHash) {
         prefetch(std::ptr::from_ref(&self.shards[hash.shard()]).cast());
     }
 
-    /// Prefetches the table line of the hash in database 0, without taking the lock.
+    /// Prefetches the cache line of the hash in the table of database 0, without taking the lock.
     #[inline]
     pub fn prefetch_group(&self, hash: KeyHash) {
         let shard = &self.shards[hash.shard()];
@@ -218,13 +220,14 @@ impl Keyspace {
         prefetch(slots.wrapping_add(table::group_offset_bytes(hash.tag(), groups)));
     }
 
-    /// Prefetches the first two or three lines of the entry that a search for the hash would compare, if the shard's
-    /// lock is free.
+    /// Prefetches the first two or three cache lines of the entry that a lookup of the hash would compare, if the
+    /// shard's lock is free.
     #[inline]
     pub fn prefetch_entry(&self, database: usize, hash: KeyHash) {
         let Some(data) = self.shards[hash.shard()].data.try_lock() else { return };
         let address = data.database(database).table().entry_address(hash.tag());
-        // Releasing the lock after the prefetch would wait for the address translation of that prefetch.
+        // Releases the lock before the prefetch: otherwise the release would wait for the prefetch's address
+        // translation.
         drop(data);
         prefetch_entry_at(address);
     }
@@ -241,30 +244,30 @@ impl Keyspace {
         prefetch_entry_at(address);
     }
 
-    /// Adds the sum of a worker's results of [`Keyspace::release`] to the total.
+    /// Adds a worker's growth in bytes, the sum of its results of [`Keyspace::release`], to the total.
     pub fn publish_bytes(&self, growth: i64) {
         if growth != 0 {
-            // A plain counter: no other data depend on it.
+            // Relaxed, because no other data depend on this counter.
             self.used_bytes.fetch_add(growth, Ordering::Relaxed);
         }
     }
 
-    /// Returns the published bytes of memory taken by all shards.
+    /// Returns the memory of all shards in bytes, as published by the workers.
     pub fn used_bytes(&self) -> usize {
         self.used_bytes.load(Ordering::Relaxed).max(0) as usize
     }
 
-    /// Returns whether a value has elements that expire. O(shards); takes their locks, one after the other.
+    /// Returns whether any value has elements that expire. O(shards); takes the shards' locks one after the other.
     pub fn has_expiring_elements(&self) -> bool {
         self.shards.iter().any(|shard| shard.data.lock().has_expiring_elements())
     }
 
-    /// Returns the memory that the current snapshot holds back.
+    /// Returns the counters of the memory that the current snapshot holds back.
     pub fn held_back(&self) -> &HeldBack {
         &self.held_back
     }
 
-    /// Returns the number of keys in a database, including expired ones that were not found yet. O(shards).
+    /// Returns the number of keys in a database, including expired keys that were not removed yet. O(shards).
     pub fn len(&self, database: usize) -> usize {
         if database == 0 {
             return (0..SHARDS).map(|shard| self.counts(shard).keys).sum();
@@ -272,7 +275,7 @@ impl Keyspace {
         (0..SHARDS).map(|shard| self.lock(shard).database(database).table().len()).sum()
     }
 
-    /// Returns the counts of a shard that need no lock, as they were when the lock was last released after a change.
+    /// Returns the counts of a shard without taking its lock, as of the last release of the lock after a change.
     pub fn counts(&self, shard: usize) -> ShardCounts {
         ShardCounts::from_bits(self.shards[shard].counts.load(Ordering::Relaxed))
     }
@@ -287,7 +290,8 @@ impl Keyspace {
         (0..SHARDS).map(|shard| self.lock(shard).database(database).volatile()).sum()
     }
 
-    /// Reserves capacity for `keys` keys in total in a database, so that its tables need not grow. O(capacity).
+    /// Reserves capacity for `keys` keys in total in a database, so that its tables need not grow up to that number.
+    /// O(capacity).
     pub fn reserve_for(&self, database: usize, keys: usize) {
         for shard in 0..SHARDS {
             let mut data = self.lock(shard);
@@ -296,7 +300,7 @@ impl Keyspace {
         }
     }
 
-    /// Releases unused capacity of the tables. O(keys that are moved together).
+    /// Releases unused capacity of a database's tables. O(keys in tables that shrink).
     pub fn release_capacity(&self, database: usize) {
         for shard in 0..SHARDS {
             let mut data = self.lock(shard);
@@ -316,9 +320,10 @@ impl Keyspace {
         self.publish_bytes(growth);
     }
 
-    /// Empties a database, or all, at one moment for all workers, and notifies clients that watch or wait for its keys.
-    /// `at_moment` is called at that moment. Returns how many keys were removed, and the databases for the caller to
-    /// free; a current snapshot receives those that it has still to save.
+    /// Empties one database or all databases atomically for all workers, and notifies clients that watch or wait for
+    /// the removed keys. `at_moment` is called while all locks are held. Returns the number of removed keys, and the
+    /// removed databases, which the caller frees; databases that a current snapshot has not saved yet are passed to the
+    /// snapshot instead.
     pub fn flush(
         &self,
         database: Option<usize>,
@@ -345,7 +350,8 @@ impl Keyspace {
         (keys, taken)
     }
 
-    /// Forgets the copies of as many keys as exceed `keys_max`, as if these had changed. O(shards + keys forgotten).
+    /// Invalidates the copies of as many tracked keys as exceed `keys_max`, as if these keys had changed. O(shards +
+    /// invalidated keys).
     pub fn limit_tracked(&self, keys_max: usize, turn: &mut Turn) {
         let tracked = |data: &ShardData| data.observers().map_or(0, Observers::tracked_keys);
         let mut excess =
@@ -364,9 +370,9 @@ impl Keyspace {
         }
     }
 
-    /// Exchanges two databases at one moment for all workers, and notifies clients that watch or wait for their keys.
-    /// `at_moment` is called at that moment. Expired keys with a watched name are removed first, so that they do not
-    /// seem to appear or disappear.
+    /// Exchanges two databases atomically for all workers, and notifies clients that watch or wait for their keys.
+    /// `at_moment` is called while all locks are held. Expired keys with a watched name are removed first, so that
+    /// watches do not see them appear or disappear.
     pub fn swap_databases(
         &self,
         one: usize,
@@ -387,8 +393,8 @@ impl Keyspace {
         self.release_all(guards);
     }
 
-    /// Removes expired keys in `databases` whose name is watched in one of them. Calls that wait for a key check its
-    /// expiry when they run again.
+    /// Removes the expired keys of both `databases` whose name is watched in either of them. Calls that wait for a key
+    /// check its expiry when they run again.
     fn expire_watched(&self, data: &mut ShardData, databases: [usize; 2], turn: &mut Turn) {
         let Some(observers) = data.observers() else { return };
         let names = |index: usize| observers.watched(index).map(|(key, _)| key.to_vec());
@@ -399,7 +405,7 @@ impl Keyspace {
         }
     }
 
-    /// Notifies the observers of the keys of database `observed` that exist there or in database `other`.
+    /// Notifies the observers of a key in database `observed` if the key exists in `observed` or in database `other`.
     fn notify_present(&self, data: &ShardData, observed: usize, other: usize, notices: &mut Notices) {
         let Some(observers) = data.observers() else { return };
         let is_there = |key: &[u8]| {
@@ -411,15 +417,16 @@ impl Keyspace {
         let awaited = observers.awaited(observed).filter(|key| is_there(key));
         notices.ready.extend(awaited.map(|key| (observed, key.into())));
         for query in observers.all_queries() {
-            // An argument that is not a key may equal a key's name: the result is then the same as before.
+            // An argument that is not a key may equal the name of a key: the evaluation then returns the same result as
+            // before.
             if query.database() == observed && query.call().iter().skip(1).any(is_there) && query.mark() {
                 notices.queries.push(Arc::clone(query));
             }
         }
     }
 
-    /// Removes expired keys and elements in the shards `range`, checking at most `budget` references; returns the
-    /// numbers of removed entries and of checked references.
+    /// Removes expired keys and elements in the shards of `range`, and checks at most `budget` references. Returns the
+    /// number of removed entries and the number of checked references.
     pub fn expire_due(
         &self,
         range: std::ops::Range<usize>,
@@ -443,10 +450,10 @@ impl Keyspace {
         (expired, examined)
     }
 
-    /// Checks all shards' invariants; for tests.
+    /// Checks the invariants of all shards, for tests.
     ///
     /// # Panics
-    /// If an invariant does not hold.
+    /// Panics if an invariant does not hold.
     pub fn check_invariants(&self) {
         for shard in 0..SHARDS {
             let data = self.lock(shard);

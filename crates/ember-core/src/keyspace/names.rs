@@ -1,18 +1,19 @@
-//! The names of a database's keys in order, for a store that returns keys in order.
+//! The sorted names of a database's keys, for a store that returns keys in order.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use crate::memory::size_class;
 
-/// Bytes of a name in the tree in addition to its own: a pointer and a length in nodes that are about two thirds full.
+/// The bytes of a name in the tree in addition to those of the name itself: a pointer and a length in nodes that are
+/// about two thirds full.
 const NAME_OVERHEAD_BYTES: usize = 24;
 
-/// Names in the order of their bytes.
+/// The names of keys, sorted bytewise.
 #[derive(Default)]
 pub struct OrderedNames {
     names: BTreeSet<Box<[u8]>>,
-    /// Approximate bytes of memory that the names take.
+    /// The approximate memory of the names in bytes.
     bytes: usize,
 }
 
@@ -35,7 +36,7 @@ impl OrderedNames {
         }
     }
 
-    /// Returns the approximate bytes of memory taken.
+    /// Returns the approximate memory of the names in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -45,7 +46,7 @@ impl OrderedNames {
         self.names.len()
     }
 
-    /// Returns the names that begin with `prefix`, in order. O(log n) for the first.
+    /// Returns the names that begin with `prefix`, in order. O(log n) for the first name.
     pub fn starting_with<'n>(&'n self, prefix: &'n [u8]) -> impl Iterator<Item = &'n [u8]> {
         let range = self.names.range::<[u8], _>((Bound::Included(prefix), Bound::Unbounded));
         range.map(|name| &**name).take_while(move |name| name.starts_with(prefix))

@@ -1,4 +1,5 @@
-//! A shard: a lock that protects a table for each database, the expiry index and the byte account.
+//! A shard: the data that one lock protects, which are a table for each database, the expiry index and the byte
+//! account.
 
 pub mod cold_values;
 pub mod fetch_tickets;
@@ -26,21 +27,22 @@ use crate::entries::table::{Position, Table};
 use crate::turn::Turn;
 use crate::types::Aggregate;
 
-/// The part of one numbered database in a shard.
+/// The part of a numbered database that one shard contains.
 #[derive(Default)]
 pub struct Database {
     table: Table,
-    /// Entries that have an expiry.
+    /// The number of entries with an expiry.
     volatile: usize,
-    /// Bytes taken by entries.
+    /// The memory of the entries in bytes.
     entry_bytes: usize,
     /// The name of this database in the expiry index and snapshots: its original number, which SWAPDB does not change.
     expiry_name: usize,
-    /// Entries that expire as a whole or in part: those with an expiry, and those with elements that have one.
+    /// The number of entries that expire as a whole or in part: entries with an expiry, and entries with elements that
+    /// have an expiry.
     due: usize,
-    /// Entries with elements that have an expiry.
+    /// The number of entries with elements that have an expiry.
     expiring: usize,
-    /// The names of the keys, if there are keys and the shard keeps their order.
+    /// The sorted names of the keys; `None` if there are no keys or the shard does not keep their order.
     names: Option<Box<OrderedNames>>,
 }
 
@@ -57,7 +59,7 @@ impl Database {
         }
     }
 
-    /// Updates the counts for an entry whose dues have changed.
+    /// Updates the counts for an entry whose expiries have changed.
     #[inline]
     fn count_dues(&mut self, before: Dues, after: Dues) {
         let change = |count: &mut usize, before: Option<i64>, after: Option<i64>| {
@@ -74,7 +76,7 @@ impl Database {
         self.expiring
     }
 
-    /// Returns the entries.
+    /// Returns the table of the database's entries.
     pub fn table(&self) -> &Table {
         &self.table
     }
@@ -84,7 +86,7 @@ impl Database {
         self.volatile
     }
 
-    /// Returns the names of the keys in order; `None` if there are no keys, or no order is kept.
+    /// Returns the sorted names of the keys; `None` if there are no keys or the shard does not keep their order.
     pub fn names(&self) -> Option<&OrderedNames> {
         self.names.as_deref()
     }
@@ -96,52 +98,54 @@ impl Database {
 
 /// The data that a shard's lock protects.
 ///
-/// All changes of entries happen here, so that the byte account and the expiry index are exact after each. The
-/// databases' `expiry_name`s are a permutation of their numbers.
+/// Entries change only through this type's methods, so that the byte account and the expiry index are exact after each
+/// change. The databases' `expiry_name`s are a permutation of their numbers.
 ///
-/// The layout puts the data that every command reads (the head of database 0) first, on the cache line of the lock, and
-/// the data that every change reads next.
+/// The fields that every command reads (the head of database 0) are first, on the cache line of the lock; the fields
+/// that every change reads follow.
 #[derive(Default)]
 #[repr(C)]
 pub struct ShardData {
-    /// Database 0.
+    /// Database 0, which nearly all commands use.
     first: Database,
-    /// The observers of this shard's keys; `None` when there are none.
+    /// The observers of this shard's keys; `None` if the keys have no observers.
     observers: Option<Box<Observers>>,
-    /// The tags of the keys that live queries read.
+    /// The filter of the hash tags of keys that live queries read.
     queried: TagFilter,
-    /// Whether anything has changed since [`ShardData::take_growth`].
+    /// Whether the shard has changed since [`ShardData::take_growth`].
     is_changed: bool,
-    /// Whether the databases keep the names of their keys in order.
+    /// Whether the databases keep the sorted names of their keys.
     keeps_order: bool,
-    /// Whether there are observers besides live queries.
+    /// Whether the keys have observers other than live queries.
     has_clients: bool,
-    /// The generation of all entries except those that a snapshot has still to save.
+    /// The generation of all entries except those that the current snapshot has not saved yet.
     generation: Generation,
-    /// The same for checkpoints.
+    /// The generation of all entries except those that the current checkpoint has not saved yet.
     cut: Generation,
-    /// The state of the current snapshot of this shard, until the whole shard is saved. On a cache line that a change
-    /// reads anyway.
+    /// The state of the current snapshot of this shard, until the whole shard is saved. The field is on a cache line
+    /// that a change reads anyway.
     saving: Option<Box<Saving>>,
-    /// The state of cold values; `None` when there is none.
+    /// The state of cold values; `None` if that state is empty.
     cold_state: Option<Box<ColdState>>,
-    /// The part of [`ShardData::bytes`] already added to the keyspace's total.
+    /// The part of [`ShardData::bytes`] that was already added to the keyspace's total.
     published_bytes: usize,
     expiry: ExpiryIndex,
     /// Unix time in ms of tick 0 of the expiry index.
     epoch_ms: i64,
-    /// The other databases by number minus one; the list ends with the highest one that was ever used.
+    /// The databases other than database 0, at the index of their number minus one, up to the highest number that was
+    /// ever used.
     others: Vec<Database>,
 }
 
 static NO_DATABASE: Database = Database::new(0);
 
-/// Returns whether there is a record of an entry's value, cold or resident, or a checkpoint is saving one.
+/// Returns whether a record of an entry's value exists, whether the value is cold or resident, or a checkpoint is
+/// saving the value.
 fn has_record(entry: EntryRef<'_>) -> bool {
     entry.is_cold() || entry.is_copied() || entry.is_pending()
 }
 
-/// Returns the facts of an entry's value if it is cold.
+/// Returns the facts of an entry's value if the value is cold.
 fn cold_facts_of(entry: EntryRef<'_>) -> Option<Facts> {
     entry.external().map(|external| external.facts)
 }
@@ -152,7 +156,7 @@ impl ShardData {
         ShardData { epoch_ms, keeps_order, ..ShardData::default() }
     }
 
-    /// Returns the bytes of memory taken by entries, table slots, ordered names and the expiry index.
+    /// Returns the memory of entries, table slots, sorted names and the expiry index in bytes.
     pub fn bytes(&self) -> usize {
         let databases = self.all_databases();
         let bytes_of = |database: &Database| {
@@ -169,7 +173,7 @@ impl ShardData {
         self.is_changed
     }
 
-    /// Returns the growth in bytes since the last call. O(databases in use).
+    /// Returns the growth of the shard in bytes since the last call. O(databases in use).
     pub(super) fn take_growth(&mut self) -> i64 {
         self.is_changed = false;
         let bytes = self.bytes();
@@ -178,7 +182,7 @@ impl ShardData {
         growth
     }
 
-    /// Returns a database, empty if it was never used.
+    /// Returns a database, which is empty if it was never used.
     #[inline]
     pub fn database(&self, index: usize) -> &Database {
         match index {
@@ -187,12 +191,12 @@ impl ShardData {
         }
     }
 
-    /// Returns the number of databases up to the highest one that was ever used.
+    /// Returns the highest database number that was ever used, plus one.
     pub fn databases_used(&self) -> usize {
         1 + self.others.len()
     }
 
-    /// Returns a database for changes.
+    /// Returns a mutable database, which is added first if it was never used.
     #[inline]
     fn database_mut(&mut self, index: usize) -> &mut Database {
         self.is_changed = true;
@@ -213,29 +217,30 @@ impl ShardData {
         self.all_databases().map(|database| database.due).sum()
     }
 
-    /// Returns whether an entry has elements that expire.
+    /// Returns whether any entry has elements that expire.
     pub fn has_expiring_elements(&self) -> bool {
         self.all_databases().any(|database| database.expiring > 0)
     }
 
-    /// Finds an entry, expired or not.
+    /// Finds the entry of a key, whether or not it has expired.
     #[inline]
     pub fn find(&self, database: usize, hash: KeyHash, key: &[u8]) -> Option<Position> {
         self.database(database).table.find(hash.tag(), key)
     }
 
-    /// Returns the entry at a position found in this database since its last change.
+    /// Returns the entry at a position; the position was found in this database after its last change.
     #[inline]
     pub fn entry(&self, database: usize, at: Position) -> EntryRef<'_> {
         self.database(database).table.slot(at).entry()
     }
 
-    /// Reserves capacity for `entries` entries in total in a database, so that its table need not grow.
+    /// Reserves capacity for `entries` entries in total in a database, so that its table need not grow up to that
+    /// number.
     pub fn reserve_for(&mut self, database: usize, entries: usize) {
         self.database_mut(database).table.reserve_for(entries);
     }
 
-    /// Releases unused capacity.
+    /// Releases unused capacity of a database's table.
     pub fn release_capacity(&mut self, database: usize) {
         self.database_mut(database).table.shrink_if_sparse();
     }
@@ -257,7 +262,7 @@ impl ShardData {
         at
     }
 
-    /// Like [`ShardData::insert`], for a key that the store has.
+    /// Like [`ShardData::insert`], for a key that the store contains: the entry is not marked as unsaved.
     fn insert_quietly(
         &mut self,
         database: usize,
@@ -290,13 +295,13 @@ impl ShardData {
         at
     }
 
-    /// Calls `edit` to change an entry's value, expiry or clock.
+    /// Calls `edit` to change the value, expiry or eviction clock of an entry.
     #[inline]
     pub fn edit<R>(&mut self, database: usize, at: Position, edit: impl FnOnce(&mut Slot) -> R) -> R {
         self.edit_sized(database, at, edit).0
     }
 
-    /// Like [`ShardData::edit`]; also returns the bytes that the entry took before and takes now.
+    /// Like [`ShardData::edit`]; also returns the bytes that the entry took before and takes after the change.
     #[inline]
     pub fn edit_sized<R>(
         &mut self,
@@ -320,7 +325,8 @@ impl ShardData {
         if dues_before != dues_after {
             let tag = slot.tag();
             target.count_dues(dues_before, dues_after);
-            // If the time is later than before, the earlier reference stays: the new time is read when it is due.
+            // If the new expiry is later than the old one, the earlier reference remains: the expiry is read again when
+            // that reference is due.
             if let Some(after) = dues_after.next_ms()
                 && dues_before.next_ms().is_none_or(|before| after < before)
             {
@@ -336,11 +342,11 @@ impl ShardData {
         (result, bytes_before, bytes_after)
     }
 
-    /// Records that a value with a record, or its expiry, was changed.
+    /// Records that a value that has a record was changed, or its expiry was.
     #[cold]
     fn record_replaced(&mut self, database: usize, at: Position, cold_facts: Option<Facts>) {
         if self.entry(database, at).is_cold() {
-            // A store still has the value, but not the entry's current metadata.
+            // The store still contains the value, but not the entry's current metadata.
             let slot = self.slot_mut(database, at);
             slot.set_stored(false);
             slot.set_pending(false);
@@ -349,8 +355,8 @@ impl ShardData {
         }
     }
 
-    /// Removes the record of an entry's value, which is no longer cold or will not be saved; `cold_facts` is its facts
-    /// if it was cold.
+    /// Removes the record of an entry's value, and the mark of a checkpoint that has saved the value; `cold_facts` are
+    /// the facts of the value if it was cold.
     #[cold]
     fn forget_record(&mut self, database: usize, at: Position, cold_facts: Option<Facts>) {
         let ShardData { first, others, cold_state, .. } = self;
@@ -375,22 +381,22 @@ impl ShardData {
         target.table.slot_mut(at)
     }
 
-    /// Records the first use of a fetched value.
+    /// Records that a fetched value was used for the first time since its fetch.
     #[cold]
     pub fn clear_fetched(&mut self, database: usize, at: Position) {
         self.slot_mut(database, at).clear_fetched();
     }
 
-    /// Sets the eviction clock of an entry, and changes nothing else of it.
+    /// Sets the eviction clock of an entry, which does not count as a change.
     #[inline]
     pub fn set_clock(&mut self, database: usize, at: Position, clock: u32) {
         let target = if database == 0 { &mut self.first } else { &mut self.others[database - 1] };
         target.table.slot_mut(at).set_clock(clock);
     }
 
-    /// Shares the value of a key with a shard that belongs to one call, if the key exists, has not expired by
-    /// `expired_ms` and is not in that shard yet. The expiry is the same there. Returns whether it was shared now.
-    /// O(1), except for the bytes of a string that is not large.
+    /// Shares the value of a key, with its expiry, with the shard `to` of an offloaded call: if the key exists, has not
+    /// expired by `expired_ms`, and `to` does not contain it yet. Returns whether the value was shared by this call.
+    /// O(1), plus a copy of a string that is not large.
     pub(crate) fn lend(
         &mut self,
         database: usize,
@@ -419,7 +425,7 @@ impl ShardData {
         true
     }
 
-    /// Removes an entry and returns it.
+    /// Removes and returns an entry.
     pub fn remove(&mut self, database: usize, at: Position) -> Slot {
         if self.saving.is_some() {
             self.save_before_change(database, at);
@@ -458,7 +464,7 @@ impl ShardData {
         }
     }
 
-    /// Notifies the observers of a key that it has changed; `tag` is that of its hash.
+    /// Notifies the observers of a key that the key has changed; `tag` is the tag of the key's hash.
     #[inline]
     pub fn notify_change(&mut self, database: usize, tag: u32, key: &[u8], notices: &mut Notices) {
         if self.observers.is_some() || notices.collects_changes {
@@ -473,7 +479,7 @@ impl ShardData {
         notices.is_server_change = false;
     }
 
-    /// Wakes the clients that wait for a key.
+    /// Wakes the blocked clients that wait for a key.
     pub fn wake_waiters(&self, database: usize, key: &[u8], notices: &mut Notices) {
         if let Some(observers) = &self.observers {
             observers.wake_waiters(database, key, notices);
@@ -496,17 +502,17 @@ impl ShardData {
         }
     }
 
-    /// Returns the observers of this shard's keys, if there are any.
+    /// Returns the observers of this shard's keys; `None` if the keys have no observers.
     pub fn observers(&self) -> Option<&Observers> {
         self.observers.as_deref()
     }
 
-    /// Calls `edit` on the observers.
+    /// Calls `edit` on the observers of this shard's keys.
     pub fn edit_observers(&mut self, edit: impl FnOnce(&mut Observers)) {
         self.edit_queries(|observers, _| edit(observers));
     }
 
-    /// Calls `edit` on the observers and the filter of live queries; returns the growth in bytes of the queries'
+    /// Calls `edit` on the observers and the filter of live queries; returns the growth in bytes of the live queries'
     /// memory.
     fn edit_queries(&mut self, edit: impl FnOnce(&mut Observers, &mut TagFilter)) -> isize {
         self.is_changed = true;
@@ -523,7 +529,8 @@ impl ShardData {
         observers + self.queried.memory_bytes()
     }
 
-    /// Adds a live query to a key whose hash has this tag; returns the growth in bytes of the queries' memory here.
+    /// Adds a live query to the keys whose hashes have this tag; returns the growth in bytes of the live queries'
+    /// memory in this shard.
     pub fn enter_query(&mut self, tag: u32, query: &Arc<LiveQuery>) -> isize {
         self.edit_queries(|observers, queried| observers.enter_query(tag, query, queried))
     }
@@ -533,8 +540,8 @@ impl ShardData {
         self.edit_queries(|observers, queried| observers.leave_query(tag, query, queried))
     }
 
-    /// Returns the address of the word that a change of a key with this tag reads first from the live queries, for
-    /// prefetching only.
+    /// Returns the address of the word that a change of a key with this tag reads first in the filter of live queries,
+    /// for prefetching only.
     #[inline]
     pub(super) fn queried_address(&self, tag: u32) -> *const u8 {
         self.queried.address(tag)
@@ -546,7 +553,7 @@ impl ShardData {
     }
 
     fn refer(&mut self, database: usize, tag: u32, due_ms: i64) {
-        // One tick later: then all of the millisecond `due_ms` has passed.
+        // One tick later, because then the whole millisecond `due_ms` has passed.
         let due = self.tick_of(due_ms).saturating_add(1);
         self.expiry.add(due, Reference::new(self.database(database).expiry_name, tag));
         if self.expiry.is_bloated(self.due()) {
@@ -554,7 +561,8 @@ impl ShardData {
         }
     }
 
-    /// Rebuilds the expiry index without stale references. O(entries); [`ExpiryIndex::is_bloated`] makes it rare.
+    /// Rebuilds the expiry index without stale references. O(entries); Called rarely: only if
+    /// [`ExpiryIndex::is_bloated`].
     fn rebuild_expiry(&mut self) {
         self.expiry.clear();
         let due: Vec<(usize, u32, i64)> = self
@@ -583,7 +591,7 @@ impl ShardData {
         slot
     }
 
-    /// Like [`ShardData::expire`], if the key exists and has expired, unless [`Turn::keeps_expired`].
+    /// Removes a key like [`ShardData::expire`], if the key exists and has expired, unless [`Turn::keeps_expired`].
     pub fn expire_key(&mut self, database: usize, hash: KeyHash, key: &[u8], turn: &mut Turn) {
         if !turn.keeps_expired
             && let Some(at) = self.find(database, hash, key)
@@ -594,7 +602,8 @@ impl ShardData {
         }
     }
 
-    /// Like [`ShardData::expire_key`], and also removes expired elements of its value. O(those elements).
+    /// Like [`ShardData::expire_key`], but also removes the expired elements of a value whose key has not expired.
+    /// O(removed elements).
     pub fn expire_all_of(&mut self, database: usize, hash: KeyHash, key: &[u8], turn: &mut Turn) {
         self.expire_key(database, hash, key, turn);
         while !turn.keeps_expired
@@ -605,8 +614,8 @@ impl ShardData {
         }
     }
 
-    /// Removes expired entries and elements, checking at most `budget` references and elements, and records it. Returns
-    /// the expired entries and the number of checks.
+    /// Removes expired entries and elements, and records the removals; checks at most `budget` references and elements.
+    /// Returns the removed entries and the number of checks.
     pub fn expire_due(&mut self, turn: &mut Turn, budget: usize) -> (Vec<Slot>, usize) {
         let now_ms = turn.now_ms;
         let now = self.tick_of(now_ms);
@@ -643,8 +652,8 @@ impl ShardData {
         (removed, examined)
     }
 
-    /// Removes expired elements of an entry, checking at most `visits_max`, removes the entry with its last element,
-    /// and records both. Returns the number of checks, at least 1.
+    /// Removes expired elements of an entry, and the entry if no elements remain, and records the removals. Checks at
+    /// most `visits_max` elements. Returns the number of checks, at least 1.
     fn expire_elements(
         &mut self,
         database: usize,
@@ -675,14 +684,14 @@ impl ShardData {
         if is_still_due { visits_max } else { expired.max(1) }
     }
 
-    /// Returns the Unix time in ms of the next work for [`ShardData::expire_due`].
+    /// Returns the Unix time in ms at which [`ShardData::expire_due`] has work next; `None` if nothing expires.
     pub fn next_due_ms(&self) -> Option<i64> {
         self.expiry.next_due().map(|tick| self.epoch_ms + i64::from(tick) * TICK_MS)
     }
 
-    /// Takes a whole database, leaving it empty. O(databases in use). Freeing the returned database may take long; do
-    /// it without the lock. If a snapshot has still to save some of it, the snapshot receives it, and an empty one is
-    /// returned.
+    /// Removes and returns the contents of a database. O(databases in use). Freeing the returned database may take
+    /// long, so the caller frees it without the lock. If the current snapshot has not saved the whole database yet, the
+    /// contents are passed to the snapshot, and an empty database is returned.
     pub fn take_database(&mut self, index: usize) -> Database {
         let mut taken = Database::default();
         if !self.database(index).table.is_empty() {
@@ -697,7 +706,7 @@ impl ShardData {
                 self.detach_for_snapshot(std::mem::take(&mut taken));
             }
         }
-        // Removes references to keys that were deleted long ago, too.
+        // This also removes references to keys that were deleted long ago.
         if self.due() == 0 && self.expiry.bytes() > 0 {
             self.expiry.clear();
             self.is_changed = true;
@@ -705,7 +714,7 @@ impl ShardData {
         taken
     }
 
-    /// Exchanges two databases. O(1): their names in the expiry index do not change.
+    /// Exchanges the contents of two databases. O(1), because the contents keep their names in the expiry index.
     pub fn swap_databases(&mut self, one: usize, other: usize) {
         if one == other {
             return;
@@ -715,10 +724,10 @@ impl ShardData {
         *self.database_mut(one) = taken;
     }
 
-    /// Checks the account, the counters and the tables. O(entries); for tests.
+    /// Checks the byte account, the counters and the tables, for tests. O(entries).
     ///
     /// # Panics
-    /// If an invariant does not hold.
+    /// Panics if an invariant does not hold.
     pub fn check_invariants(&self) {
         for database in self.all_databases() {
             database.table.check_invariants();

@@ -1,4 +1,4 @@
-//! Snapshots: all entries as they were at one moment, saved while commands run, without a fork and without copies of
+//! Snapshots: the state of all entries at one moment, saved while commands run, without a fork and without copies of
 //! tables.
 //!
 //! ```text
@@ -8,12 +8,13 @@
 //! the rest          [`Saver::next_piece`], on the writing thread: heavy values one at a time, shared and not copied
 //! ```
 //!
-//! Saved data wait in a queue as [`Piece`]s. When the queue is full, the walk stops, and calls that would hand over
-//! more entries wait ([`crate::keyspace::shard::ShardData::must_wait`]). So a snapshot's memory is bounded, whatever
-//! the values' sizes and however slow the disk: by [`QueueLimits`] plus entries removed or changed without waiting (by
-//! expiry, and by scripts that access undeclared keys). [`HeldBack`] reports it for the memory limit.
+//! Saved data wait in a queue as [`Piece`]s. While the queue is full, the walk pauses, and calls that would hand over
+//! more entries wait ([`crate::keyspace::shard::ShardData::must_wait`]). So a snapshot's memory is bounded by
+//! [`QueueLimits`], whatever the values' sizes and the disk's speed, plus the entries removed or changed without
+//! waiting (by expiry, and by scripts that access undeclared keys). [`HeldBack`] reports this memory for the memory
+//! limit.
 //!
-//! A snapshot that is dropped before its end only gives all entries the current generation.
+//! If the [`Saver`] is dropped before the end, all entries are only assigned the current generation.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,9 +32,9 @@ use crate::sync::yield_now;
 
 impl Keyspace {
     /// Begins a snapshot of all entries in their current state. The caller has exclusive access and holds no lock, and
-    /// there is no other snapshot: the [`Saver`] of the last one was dropped. O(shards).
+    /// there is no other snapshot: the [`Saver`] of the previous snapshot was dropped. O(shards).
     pub fn begin_snapshot(&self, options: SnapshotOptions) -> Arc<Snapshot> {
-        // One pass, because all workers wait.
+        // A single pass over the shards, because all workers wait for it.
         let mut sizes = vec![(0, 0); self.databases()];
         for shard in 0..SHARDS {
             let data = self.lock(shard);
@@ -49,7 +50,7 @@ impl Keyspace {
 }
 
 impl Snapshot {
-    /// Walks through all shards that no other thread has taken.
+    /// Saves all shards that no other thread has taken.
     pub fn walk(&self, keyspace: &Keyspace) {
         let mut walker = Walker::new(self);
         let mut pace = Pace::default();
@@ -59,8 +60,8 @@ impl Snapshot {
     }
 }
 
-/// The maximum time for which a saving thread keeps a core: workers with work on that core would otherwise wait for a
-/// whole time slice of the system, some milliseconds, for each such thread.
+/// The maximum time for which a saving thread occupies a core without yielding. Otherwise a worker on that core would
+/// wait for a whole scheduler time slice, some milliseconds, for each such thread.
 const RUN_TIME_MAX: Duration = Duration::from_micros(500);
 
 /// Yields the core of a saving thread to workers at regular intervals.
@@ -76,7 +77,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Yields if the time is up; called between two parts of the work.
+    /// Yields the core if `RUN_TIME_MAX` has passed; called between two units of work.
     pub fn keep(&mut self) {
         if self.since.elapsed() >= RUN_TIME_MAX {
             yield_now();
@@ -85,12 +86,12 @@ impl Pace {
     }
 }
 
-/// Saves all unsaved entries except heavy values, shard by shard. Any number of threads may do this concurrently; they
-/// wait while the [`Saver`] does not take pieces.
+/// Saves all unsaved entries except heavy values, shard by shard. Any number of threads may run walkers concurrently;
+/// walkers wait while the queue is full.
 pub struct Walker<'s> {
     snapshot: &'s Snapshot,
     gathering: Gathering<'s>,
-    /// The shard, and the position in it.
+    /// The shard that the walker is saving, and the position in it.
     shard: Option<(usize, Cursor)>,
     walked: usize,
 }
@@ -101,7 +102,7 @@ impl<'s> Walker<'s> {
         Walker { snapshot, gathering: Gathering::new(snapshot), shard: None, walked: 0 }
     }
 
-    /// Saves a few entries. Returns false when no shard is left.
+    /// Saves the entries of one step. Returns false when no shard is left.
     pub fn step(&mut self, keyspace: &Keyspace) -> bool {
         let next = || (self.snapshot.next_shard.fetch_add(1, Ordering::Relaxed), Cursor::default());
         let (shard, cursor) = self.shard.get_or_insert_with(next);
@@ -109,7 +110,7 @@ impl<'s> Walker<'s> {
             self.gathering.flush(1);
             let mut queue = self.snapshot.queue.lock();
             queue.shards_left -= std::mem::take(&mut self.walked);
-            // The saver, or the thread that cancels the snapshot, may be waiting for it.
+            // The saver, or the thread that cancels the snapshot, may be waiting for this walker.
             self.snapshot.filled.notify_all();
             return false;
         }
@@ -123,23 +124,24 @@ impl<'s> Walker<'s> {
     }
 }
 
-/// Takes the saved pieces from a snapshot, for the writing thread. Dropped before the end, it ends the snapshot.
+/// Takes the saved pieces of a snapshot from its queue, for the writing thread. Dropping the saver before the end
+/// cancels the snapshot.
 pub struct Saver<'k> {
     snapshot: Arc<Snapshot>,
     keyspace: &'k Keyspace,
-    /// The shard of the value that was held last.
+    /// The shard whose value is held, if any.
     held: Option<usize>,
-    /// The shard whose heavy values are being saved, and the position in it.
+    /// The shard whose heavy values the saver is saving, and the position in that shard.
     shard: usize,
     cursor: Cursor,
-    /// Called when calls that had to wait may be tried again.
+    /// Called when waiting calls may be tried again.
     on_release: Box<dyn Fn() + Send + 'k>,
     is_over: bool,
 }
 
 impl<'k> Saver<'k> {
-    /// Returns the only saver of a snapshot of `keyspace`. `on_release` is called, without any lock, when calls that
-    /// had to wait may be tried again.
+    /// Returns the only saver of a snapshot of `keyspace`. `on_release` is called, without any lock, when waiting calls
+    /// may be tried again.
     pub fn new(
         snapshot: Arc<Snapshot>,
         keyspace: &'k Keyspace,
@@ -156,15 +158,15 @@ impl<'k> Saver<'k> {
         }
     }
 
-    /// Returns the next piece; `None` when all is saved. The previous piece must have been written: other threads may
-    /// change its value from now on. Waits for the [`Walker`]s.
+    /// Returns the next piece; `None` when all entries are saved. The caller must have written the previous piece:
+    /// other threads may change that piece's value from now on. Waits for the [`Walker`]s.
     pub fn next_piece(&mut self) -> Option<Piece> {
         self.release_held();
         loop {
             if let Some(piece) = self.take() {
                 return Some(piece);
             }
-            // All shards were walked through.
+            // The walk has saved all shards, so heavy values are next.
             if self.shard == SHARDS {
                 self.end();
                 return None;
@@ -175,7 +177,7 @@ impl<'k> Saver<'k> {
         }
     }
 
-    /// Notifies waiting calls, if there are any, to try again.
+    /// Notifies waiting calls, if there are any, so that they are tried again.
     fn release(&self) {
         if self.snapshot.held_back.take_awaited() {
             (self.on_release)();
@@ -195,7 +197,7 @@ impl<'k> Saver<'k> {
         }
     }
 
-    /// Returns a requested key or a queued piece; `None` when there is neither, and all shards were walked through.
+    /// Returns a requested key or a queued piece; `None` when there is neither and the walk is complete.
     fn take(&mut self) -> Option<Piece> {
         let snapshot = Arc::clone(&self.snapshot);
         let mut queue = snapshot.queue.lock();
@@ -229,7 +231,7 @@ impl<'k> Saver<'k> {
         }
     }
 
-    /// Subtracts `bytes` from the bytes that were handed over and are waiting.
+    /// Subtracts `bytes` from the size of the handed-over data that wait to be written.
     fn discount(&mut self, bytes: usize) {
         if self.snapshot.held_back.discount(bytes) {
             self.release();
@@ -251,13 +253,14 @@ impl<'k> Saver<'k> {
         }
     }
 
-    /// Gives all entries the current generation, without saving them. O(entries), unless all are saved already.
+    /// Assigns the current generation to all entries, without saving them. O(entries), unless all entries are saved
+    /// already.
     fn cancel(&mut self) {
         self.release_held();
         let snapshot = &self.snapshot;
         snapshot.is_cancelled.store(true, Ordering::Relaxed);
         {
-            // Under the lock, so that no walker misses it between its check and its wait.
+            // The flag is set under the lock, so that no walker misses it between its check and its wait.
             let mut queue = snapshot.queue.lock();
             queue.pieces.clear();
             queue.requests.clear();
@@ -273,7 +276,7 @@ impl<'k> Saver<'k> {
             // A cancelled snapshot holds no values.
             let _ = self.next_heavy();
         }
-        // Drops pieces that were added meanwhile.
+        // Drops the pieces that were queued meanwhile.
         self.snapshot.queue.lock().pieces.clear();
         self.end();
     }

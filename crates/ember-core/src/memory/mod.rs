@@ -1,7 +1,6 @@
-//! Memory as the allocator and the processor see it: size classes, cache lines, bytes behind a shared pointer.
+//! Low-level memory functions: size classes of the allocator, prefetching of cache lines, views of shared buffers.
 //!
-//! This is the lowest module: it does not depend on entries and types, which account for their memory with
-//! [`size_class`].
+//! This is the lowest layer: it does not depend on entries and types, which compute their memory with [`size_class`].
 #![allow(
     unsafe_code,
     reason = "a prefetch is an intrinsic; a view of shared bytes can become an owner of them"
@@ -13,39 +12,39 @@ pub mod reclaim;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Allocations of at least this many bytes are mapped separately, in whole pages; jemalloc serves smaller ones.
+/// The minimum size in bytes of allocations that are mapped separately, in whole pages; jemalloc serves smaller ones.
 pub const MAPPED_MIN_BYTES: usize = 32 << 20;
 
 /// Whether the program's allocator keeps the promise of [`promise_zeros_on_growth`].
 static ZEROS_ON_GROWTH: AtomicBool = AtomicBool::new(false);
 
-/// Declares that growing an allocation of at least [`MAPPED_MIN_BYTES`] leaves zeros after its old bytes. Values then
-/// grow without a write to the new pages.
+/// Declares that an allocation of at least [`MAPPED_MIN_BYTES`] contains zeros after its old bytes when it has grown.
+/// Values then grow without writing to the new pages.
 ///
 /// # Safety
-/// The global allocator does so from now on.
+/// The global allocator must behave like this from now on.
 pub unsafe fn promise_zeros_on_growth() {
     ZEROS_ON_GROWTH.store(true, Ordering::Relaxed);
 }
 
-/// Returns whether an allocation of `capacity` bytes that grows has zeros after its old bytes.
+/// Returns whether an allocation of `capacity` bytes contains zeros after its old bytes when it has grown.
 pub(crate) fn grows_by_zeros(capacity: usize) -> bool {
     capacity >= MAPPED_MIN_BYTES && ZEROS_ON_GROWTH.load(Ordering::Relaxed)
 }
 
-/// Bytes of a page.
+/// The size of a memory page in bytes.
 pub(crate) const PAGE_BYTES: usize = 4096;
 
-/// Small allocations are multiples of two to this power, as jemalloc is built (`.cargo/config.toml`); 16 if the build
-/// does not set it, jemalloc's default.
+/// The base-2 logarithm of jemalloc's quantum: small allocations are multiples of the quantum. The build sets it
+/// (`.cargo/config.toml`); otherwise jemalloc's default of 4 applies, which is 16 bytes.
 const LG_QUANTUM: u32 = digit_or(option_env!("JEMALLOC_SYS_WITH_LG_QUANTUM"), 4);
 
-/// The number of size classes per doubling is two to this power; four if the build does not set it.
+/// The base-2 logarithm of the number of size classes per doubling; 2, for four classes, if the build does not set it.
 const LG_CLASSES: u32 = digit_or(option_env!("JEMALLOC_LG_GROUP"), 2);
 
 const _: () = assert!(3 <= LG_QUANTUM && LG_QUANTUM <= 4 && 2 <= LG_CLASSES && LG_CLASSES <= 4);
 
-/// The one size class below the quantum, which exists only for a quantum of 16.
+/// The only size class below the quantum in bytes, which exists only if the quantum is 16 bytes.
 const TINY_BYTES: usize = 8;
 
 const fn digit_or(text: Option<&str>, other: u32) -> u32 {
@@ -55,8 +54,9 @@ const fn digit_or(text: Option<&str>, other: u32) -> u32 {
     }
 }
 
-/// Returns the bytes that the allocator reserves for a request of `bytes`, at least 1, by jemalloc's size classes:
-/// first multiples of a quantum, then in steps of a fraction of the size, at most a page.
+/// Returns the bytes that the allocator reserves for a request of `bytes`, which are at least 1. This is the next of
+/// jemalloc's size classes: small classes are multiples of the quantum, larger ones increase by a fraction of the size,
+/// at most by a page.
 #[inline]
 pub const fn size_class(bytes: usize) -> usize {
     if bytes <= 1 << (LG_QUANTUM + LG_CLASSES + 1) {
@@ -66,14 +66,14 @@ pub const fn size_class(bytes: usize) -> usize {
     bytes.next_multiple_of(if step < PAGE_BYTES { step } else { PAGE_BYTES })
 }
 
-/// Returns the bytes of a vector's buffer, including allocator rounding.
+/// Returns the bytes of a vector's buffer, rounded up to the allocator's size class.
 pub fn buffer_bytes<T>(vector: &Vec<T>) -> usize {
     if vector.capacity() == 0 { 0 } else { size_class(vector.capacity() * size_of::<T>()) }
 }
 
-/// Returns the capacity for at least `bytes` in a buffer that grows in steps: of a quarter, so that its contents are
-/// moved only a few times; from [`MAPPED_MIN_BYTES`] on in whole pages, because growth then moves pages instead of
-/// bytes. The capacity is a size class.
+/// Returns the capacity, for at least `bytes`, of a buffer that grows in steps. A step is a quarter of the size, so
+/// that the contents are moved only a few times. From [`MAPPED_MIN_BYTES`] on, steps are whole pages, because growth
+/// then moves pages instead of bytes. The capacity is a size class.
 pub fn capacity_class(bytes: usize) -> usize {
     if bytes <= 128 {
         return bytes.next_multiple_of(16);
@@ -82,7 +82,7 @@ pub fn capacity_class(bytes: usize) -> usize {
     bytes.next_multiple_of(step)
 }
 
-/// Prefetches the cache line at `address`, which need not be valid.
+/// Prefetches the cache line at `address`, which need not be a valid address.
 #[inline]
 pub fn prefetch(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
@@ -94,7 +94,7 @@ pub fn prefetch(address: *const u8) {
     let _ = address;
 }
 
-/// A view of a value behind a shared pointer.
+/// A view of a byte string that is owned through a shared pointer (`Arc`).
 #[derive(Clone, Copy, Debug)]
 pub struct LargeRef<'a>(&'a Vec<u8>);
 
@@ -102,7 +102,7 @@ impl<'a> LargeRef<'a> {
     /// Returns a view of shared bytes.
     ///
     /// # Safety
-    /// `bytes` is the result of `Arc::into_raw` for a reference that is not dropped during `'a`.
+    /// `bytes` must be the result of `Arc::into_raw` for a reference that is not dropped during `'a`.
     #[inline]
     pub(crate) unsafe fn of_shared(bytes: &'a Vec<u8>) -> LargeRef<'a> {
         LargeRef(bytes)
@@ -123,7 +123,7 @@ impl<'a> LargeRef<'a> {
         self.0.capacity()
     }
 
-    /// Returns another owner of the same bytes; a later edit copies them if this owner still exists.
+    /// Returns another owner of the same bytes; while this owner exists, an edit of the bytes copies them.
     pub fn share(self) -> Arc<Vec<u8>> {
         let raw = self.as_raw();
         // SAFETY: as `of_shared` requires, this is the pointer of an Arc that lives as long as 'a.

@@ -1,24 +1,25 @@
-//! Moves allocations out of sparsely used memory, so that the rest of it can be returned to the system.
+//! Moves allocations out of sparsely used pages, so that these pages can be returned to the system.
 //!
-//! The allocator knows which allocations are worth moving; a [`Mover`] asks it about one after the other. Moving is a
-//! copy and a store, so only data with one owner are moved, by that owner.
+//! The allocator knows which allocations are worth moving; a [`Mover`] queries the allocator for each allocation. A
+//! move is a copy and a store, so only data with one owner are moved, and only by that owner.
 
 use std::mem;
 
-/// Size limit in bytes: larger allocations have their own pages or are mapped separately.
+/// The maximum size in bytes of allocations that are moved: larger allocations have their own pages or are mapped
+/// separately.
 const MOVED_MAX_BYTES: usize = 28 * 1024;
 
-/// Decides which allocations are moved, and counts them.
+/// Decides which allocations are moved, and counts the examined allocations.
 pub struct Mover<'w> {
     is_worth_it: &'w mut dyn FnMut(*const u8) -> bool,
-    /// Allocations that were moved.
+    /// The number of allocations that were moved.
     pub moved: u64,
-    /// Allocations that were left in place.
+    /// The number of allocations that were examined and not moved.
     pub left: u64,
 }
 
 impl<'w> Mover<'w> {
-    /// Returns a mover of the allocations for whose addresses `is_worth_it` returns true.
+    /// Returns a mover that moves an allocation if `is_worth_it` returns true for its address.
     pub fn new(is_worth_it: &'w mut dyn FnMut(*const u8) -> bool) -> Mover<'w> {
         Mover { is_worth_it, moved: 0, left: 0 }
     }
@@ -39,7 +40,7 @@ impl<'w> Mover<'w> {
         wants
     }
 
-    /// Returns the box, or a new one with its contents if moving is worthwhile.
+    /// Returns the given box, or a new box with its contents if moving is worthwhile.
     pub(crate) fn moved_box<T>(&mut self, boxed: Box<T>) -> Box<T> {
         if self.wants(std::ptr::from_ref::<T>(&boxed).cast(), size_of::<T>()) {
             // The new box is allocated before the old one is freed.
@@ -49,7 +50,7 @@ impl<'w> Mover<'w> {
         }
     }
 
-    /// Moves a box, if worthwhile. Its contents keep the allocations that they own.
+    /// Moves a box to a new allocation if this is worthwhile. Allocations that the contents own are not moved.
     pub(crate) fn move_box<T: Default>(&mut self, boxed: &mut Box<T>) {
         if self.wants(std::ptr::from_ref::<T>(boxed).cast(), size_of::<T>()) {
             let moved = Box::new(mem::take(&mut **boxed));
@@ -57,14 +58,14 @@ impl<'w> Mover<'w> {
         }
     }
 
-    /// Moves bytes, if worthwhile.
+    /// Moves a byte string to a new allocation if this is worthwhile.
     pub(crate) fn move_bytes(&mut self, bytes: &mut Box<[u8]>) {
         if self.wants(bytes.as_ptr(), bytes.len()) {
             *bytes = Box::from(&**bytes);
         }
     }
 
-    /// Moves the elements of a vector, if worthwhile. The capacity stays the same.
+    /// Moves the elements of a vector to a new allocation of the same capacity if this is worthwhile.
     pub(crate) fn move_vec<T>(&mut self, elements: &mut Vec<T>) {
         if self.wants(elements.as_ptr().cast(), elements.capacity() * size_of::<T>()) {
             let mut moved = Vec::new();
@@ -94,7 +95,7 @@ mod tests {
         assert_eq!((&*boxed, &*bytes, &*elements), (&vec![1, 2], &b"bytes"[..], &["element".to_owned()][..]));
         assert!(places.0 != std::ptr::from_ref(&*boxed) && places.1 != bytes.as_ptr());
         assert!(places.2 != elements.as_ptr() && elements.capacity() == 100);
-        // Not moved: an empty allocation and one that is too large.
+        // An empty allocation and one above the size limit are not moved.
         mover.move_bytes(&mut Box::default());
         mover.move_bytes(&mut vec![0; MOVED_MAX_BYTES + 1].into());
         assert_eq!((mover.moved, mover.left, mover.examined()), (3, 2, 5));

@@ -1,8 +1,8 @@
-//! Frees large values on a separate thread, so that no worker is delayed by it.
+//! Frees large values on a background thread, so that freeing does not delay workers.
 //!
 //! The thread starts with the first value to free and lives as long as the process. Values wait in a bounded queue.
 //! When the queue is full, or no thread can be started, the caller frees the value itself: this bounds the memory that
-//! waits to be freed, and slows a flood of `UNLINK` instead of queuing it.
+//! waits to be freed, and slows down clients that send more `UNLINK` calls than the thread can process.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -10,25 +10,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-/// Values of at least this many bytes are worth queuing (some microseconds when the thread sleeps): freeing a smaller
-/// value takes less time.
+/// The minimum size in bytes of values that are freed in the background: freeing a smaller value takes less time than
+/// queuing it, which takes some microseconds if the thread sleeps.
 pub const WORTH_BYTES_MIN: usize = 256 * 1024;
 
-/// Queue entries that may wait to be freed.
+/// The maximum number of entries in the queue.
 const QUEUE_MAX: usize = 1024;
 
-/// A queue entry, and how many values it is.
+/// A queue entry: data to free, and the number of values that they contain.
 type Garbage = (Box<dyn Send>, u64);
 
 static QUEUE: OnceLock<Option<SyncSender<Garbage>>> = OnceLock::new();
 
-/// The first action of the thread.
+/// The action that the background thread runs when it starts.
 static PREPARE: OnceLock<Box<dyn Fn() + Send + Sync>> = OnceLock::new();
 
-/// Values that wait to be freed.
+/// The number of values that wait to be freed.
 static PENDING: AtomicU64 = AtomicU64::new(0);
 
-/// Values that the background thread has freed.
+/// The number of values that the background thread has freed.
 static FREED: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
@@ -36,9 +36,10 @@ thread_local! {
     static IS_BACKGROUND: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Sets an action for the start of the background thread. Has an effect only before the first value is freed there.
+/// Sets the action that the background thread runs when it starts. The action is ignored if the thread has started
+/// already.
 pub fn prepare_thread(prepare: impl Fn() + Send + Sync + 'static) {
-    // After the first call, later ones have no thread to prepare.
+    // The error is ignored: an action is set already, and the first one applies.
     let _ = PREPARE.set(Box::new(prepare));
 }
 
@@ -57,15 +58,15 @@ pub fn forget_freed() {
     FREED.store(0, Ordering::Relaxed);
 }
 
-/// Frees `garbage`, which is `values` values, on the background thread if its queue has space. The background thread
-/// itself frees parts of a value at once; they are counted with the value.
+/// Frees `garbage`, which contains `values` values, on the background thread if its queue has space, otherwise at once.
+/// On the background thread itself, parts of a value are freed at once, and counted with the value.
 pub fn later(garbage: impl Send + 'static, values: u64) {
     if IS_BACKGROUND.get() {
         return drop(garbage);
     }
     let Some(queue) = QUEUE.get_or_init(start) else { return drop(garbage) };
     PENDING.fetch_add(values, Ordering::Relaxed);
-    // A full queue returns the garbage in the error, which is dropped here.
+    // If the queue is full, the error contains the garbage, which is dropped here.
     if queue.try_send((Box::new(garbage), values)).is_err() {
         PENDING.fetch_sub(values, Ordering::Relaxed);
     }

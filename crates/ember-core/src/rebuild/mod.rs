@@ -1,11 +1,13 @@
-//! The commands that rebuild a key: the contents of the base of an AOF written without RDB.
+//! The commands that rebuild a key: an AOF base file written without an RDB preamble contains such commands for each
+//! key.
 //!
-//! Each aggregate is built by commands of [`ELEMENTS_MAX`] elements, then its expiry is set. The commands are those of
-//! redis-server 7.0, except for fields with an expiry, which need HPEXPIREAT, and vector sets, which are restored.
-//! State that commands cannot express is lost: the eviction clock, and the times at which consumers of streams were
-//! last seen.
+//! Each aggregate is built by commands of [`ELEMENTS_MAX`] elements, then its expiry is set. redis-server 7.0
+//! understands the commands, except for hash fields with an expiry, which need HPEXPIREAT, and vector sets, which are
+//! built by RESTORE. State that commands cannot express is lost: the eviction clock, and the times at which consumers
+//! of streams were last seen.
 //!
-//! They must be run on a keyspace without the key, with the clock at [`crate::journal::REPLAY_TIME_MS`].
+//! The commands must be run on a keyspace that does not contain the key, with the clock at
+//! [`crate::journal::REPLAY_TIME_MS`].
 
 mod stream;
 mod vector_set;
@@ -19,21 +21,22 @@ use crate::types::hash::{Field, Hash};
 use crate::types::sorted_set::SortedSet;
 use crate::types::{Aggregate, Collection};
 
-/// Elements per command, as in Redis.
+/// The maximum number of elements per command, as in Redis.
 const ELEMENTS_MAX: usize = 64;
 
-/// Nothing is expired at this time: expired fields are written until their removal is recorded.
+/// A Unix time in ms before all expiries: expired fields are written, too, because their removal is a separate journal
+/// record.
 const EVER_MS: i64 = i64::MIN;
 
-/// Receives commands one by one.
+/// A destination of commands, which are written one by one.
 pub trait CommandSink {
-    /// Returns the buffer to which the next command is appended in RESP.
+    /// Returns the buffer to which the next command is appended, encoded in RESP.
     fn bytes(&mut self) -> &mut Vec<u8>;
 
-    /// Ends the command, which is complete.
+    /// Declares that the command in the buffer is complete.
     ///
     /// # Errors
-    /// The errors of the sink's output.
+    /// Returns the errors of the sink's output.
     fn end_command(&mut self) -> io::Result<()>;
 }
 
@@ -50,7 +53,7 @@ impl CommandSink for Vec<u8> {
 /// Writes the commands that build a key with this name, value and expiry (Unix time in ms). O(bytes of the value).
 ///
 /// # Errors
-/// The errors of the sink.
+/// Returns the errors of the sink.
 pub fn write_commands(
     sink: &mut impl CommandSink,
     name: &[u8],
@@ -82,10 +85,10 @@ pub fn write_commands(
     }
 }
 
-/// Writes a command.
+/// Writes one command with the given words.
 ///
 /// # Errors
-/// The errors of the sink.
+/// Returns the errors of the sink.
 pub fn command(sink: &mut impl CommandSink, words: &[&[u8]]) -> io::Result<()> {
     let bytes = sink.bytes();
     push_command_head(words.len(), bytes);
@@ -93,7 +96,7 @@ pub fn command(sink: &mut impl CommandSink, words: &[&[u8]]) -> io::Result<()> {
     sink.end_command()
 }
 
-/// Writes members from the lowest score to the highest: each is inserted after those before it.
+/// Writes the members from the lowest score to the highest, so that each member is inserted after all previous ones.
 fn write_sorted_set(sink: &mut impl CommandSink, name: &[u8], set: &SortedSet) -> io::Result<()> {
     let mut elements = Elements::new(sink, b"ZADD", name, 2);
     let mut digits = Vec::new();
@@ -132,27 +135,27 @@ fn write_field_expiry(sink: &mut impl CommandSink, name: &[u8], field: Field<'_>
     command(sink, &[b"HPEXPIREAT", name, at, b"FIELDS", b"1", field.name.bytes(&mut digits)])
 }
 
-/// Elements added to a key, several per command.
+/// A writer of a key's elements, several per command.
 struct Elements<'s, S> {
     sink: &'s mut S,
     command: &'static [u8],
     name: &'s [u8],
-    /// The words of elements that are not written yet.
+    /// The words of the elements that were added and not written yet.
     words: Vec<u8>,
-    /// The number of these words, and its limit.
+    /// The number of words in `words`, and the maximum of that number.
     count: usize,
     count_max: usize,
     result: io::Result<()>,
 }
 
 impl<'s, S: CommandSink> Elements<'s, S> {
-    /// Returns an empty list; each element has `words` words.
+    /// Returns a writer of elements that have `words` words each.
     fn new(sink: &'s mut S, command: &'static [u8], name: &'s [u8], words: usize) -> Elements<'s, S> {
         let count_max = ELEMENTS_MAX * words;
         Elements { sink, command, name, words: Vec::new(), count: 0, count_max, result: Ok(()) }
     }
 
-    /// Adds an element; does nothing after an error.
+    /// Adds an element; does nothing if a previous write has failed.
     fn add(&mut self, words: &[&[u8]]) {
         words.iter().for_each(|word| push_word(word, &mut self.words));
         self.count += words.len();

@@ -1,4 +1,4 @@
-//! Streams as commands.
+//! The commands that rebuild a stream, in this order:
 //!
 //! ```text
 //! XADD                                each entry, including deleted ones that are still pending, in order
@@ -18,18 +18,18 @@ use crate::types::stream::{Consumer, Entry, Group, Log, Stream, StreamId};
 
 const EVERY_ID: std::ops::RangeInclusive<StreamId> = StreamId::MIN..=StreamId::MAX;
 
-/// The smallest ID that an entry can have.
+/// The smallest ID that a stream entry may have.
 const FIRST_ID: StreamId = StreamId::new(0, 1);
 
-/// Bytes of an ID's text.
+/// The maximum number of bytes of an ID as text.
 const ID_BYTES_MAX: usize = StreamId::TEXT_BYTES_MAX;
 
-/// Writes the commands that build a stream. O(entries · log pending + pending · log entries).
+/// Writes the commands that build a stream. O(entries · log(pending entries) + pending entries · log(entries)).
 pub(super) fn write(sink: &mut impl CommandSink, name: &[u8], stream: &Stream) -> io::Result<()> {
     let log = stream.log();
     let mut deleted = pending_and_deleted(stream);
     if log.is_empty() && deleted.is_empty() {
-        // Commands can build a stream without entries in no other way.
+        // A stream without entries is built by adding an entry and deleting it: commands offer no other way.
         deleted.insert(log.last_id().max(FIRST_ID));
     }
     let mut before = deleted.iter().copied().peekable();
@@ -47,8 +47,8 @@ pub(super) fn write(sink: &mut impl CommandSink, name: &[u8], stream: &Stream) -
     write_counters(sink, name, log)
 }
 
-/// Returns the entries that are pending in a group but were deleted. Those after the last ID, which exist only in
-/// hand-made payloads, cannot be rebuilt.
+/// Returns the IDs of deleted entries that are pending in a group. IDs after the stream's last ID occur only in
+/// hand-made payloads and are omitted, because commands cannot rebuild them.
 fn pending_and_deleted(stream: &Stream) -> BTreeSet<StreamId> {
     let log = stream.log();
     let pending = stream.groups().iter().flat_map(|(_, group)| group.pending(EVERY_ID).map(|(id, _)| id));
@@ -106,8 +106,8 @@ fn write_pending(
     Ok(())
 }
 
-/// Deletes the entries that were added only to be pending: those before the first entry by XTRIM, which does not change
-/// the greatest deleted ID.
+/// Deletes the entries that were added only so that they can be pending. Entries before the first remaining entry are
+/// deleted by XTRIM, which does not change the greatest deleted ID.
 fn delete(
     sink: &mut impl CommandSink,
     name: &[u8],
@@ -128,7 +128,8 @@ fn delete(
     Ok(())
 }
 
-/// Writes the counters; values of hand-made payloads are limited to the range that XSETID accepts.
+/// Writes the command that sets the counters; counters of hand-made payloads are limited to the range that XSETID
+/// accepts.
 fn write_counters(sink: &mut impl CommandSink, name: &[u8], log: &Log) -> io::Result<()> {
     let added = log.entries_added().max(log.len()).min(i64::MAX as u64);
     let mut digits = itoa::Buffer::new();

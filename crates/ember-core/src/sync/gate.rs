@@ -1,26 +1,27 @@
-//! The gate: gives one worker exclusive access to the keyspace by keeping all others out.
+//! The gate: gives one worker exclusive access to the keyspace, by making all other workers wait outside.
 //!
 //! A transaction or script that may access any shard closes the gate instead of taking a thousand locks: every other
-//! worker finishes its current batch and stays outside. The worker inside then takes shard locks as usual, all of them
-//! free.
+//! worker finishes its current batch and then waits outside. The worker inside takes shard locks as usual; all locks
+//! are free.
 //!
-//! A worker stores that it is inside, then loads whether the gate is closed; the closer does the two in the opposite
-//! order (Dekker, 1965). Both need sequential consistency, or the two could miss each other.
+//! A worker that enters stores that it is inside, then loads whether the gate is closed. A worker that closes the gate
+//! stores that the gate is closed, then loads which workers are inside (Dekker, 1965). Both need sequential
+//! consistency; otherwise each could miss the other's store.
 
 use crossbeam_utils::CachePadded;
 
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 
-/// See the module documentation.
+/// The gate of a keyspace; see the module documentation.
 pub struct Gate {
-    /// Held while the gate is closed.
+    /// Locked while the gate is closed.
     exclusive: Mutex<()>,
     is_closed: AtomicBool,
-    /// Whether each worker is inside.
+    /// For each worker, whether it is inside.
     inside: Box<[CachePadded<AtomicBool>]>,
 }
 
-/// Exclusive access to the keyspace, until it is dropped.
+/// Exclusive access to the keyspace; dropping it opens the gate.
 pub struct ExclusiveAccess<'g> {
     gate: &'g Gate,
     worker: usize,
@@ -37,8 +38,8 @@ impl Gate {
         }
     }
 
-    /// Lets a worker in when the gate is open. The worker holds no shard lock. Only for the model checker, which has no
-    /// clock: waits without a limit.
+    /// Waits until the gate is open and lets a worker enter. The worker holds no shard lock. Only for the model
+    /// checker, which has no clock: waits without a timeout.
     #[cfg(shuttle)]
     pub fn enter(&self, worker: usize) {
         loop {
@@ -52,8 +53,8 @@ impl Gate {
         }
     }
 
-    /// Lets a worker in when the gate is open. The worker holds no shard lock. Returns false if the gate stays closed
-    /// for `timeout`.
+    /// Waits until the gate is open and lets a worker enter. The worker holds no shard lock. Returns false if the gate
+    /// has remained closed for `timeout`.
     #[inline]
     #[cfg(not(shuttle))]
     pub fn try_enter(&self, worker: usize, timeout: std::time::Duration) -> bool {
@@ -63,17 +64,17 @@ impl Gate {
                 return true;
             }
             self.leave(worker);
-            // The gate may have been opened and closed again by another worker.
+            // Another worker may have closed the gate again meanwhile.
             if self.exclusive.try_lock_for(timeout).is_none() {
                 return false;
             }
         }
     }
 
-    /// Lets a worker out. It holds no shard lock.
+    /// Lets a worker leave. The worker holds no shard lock.
     #[inline]
     pub fn leave(&self, worker: usize) {
-        // Release: the closer sees what the worker did inside.
+        // Release: the worker that closes the gate sees the effects of this worker.
         self.inside[worker].store(false, Ordering::Release);
     }
 
@@ -86,8 +87,8 @@ impl Gate {
     }
 
     /// Closes the gate for a worker that is inside and holds no shard lock, and waits until all others are outside.
-    /// While another worker keeps the gate closed, calls `waits_on` after each `timeout`; when that returns false, this
-    /// returns `None` and the worker is outside.
+    /// While another worker keeps the gate closed, calls `waits_on` after each `timeout`. When `waits_on` returns
+    /// false, this function returns `None` and the worker is outside.
     #[cfg(not(shuttle))]
     pub fn try_close(
         &self,
@@ -118,7 +119,8 @@ impl Gate {
 }
 
 impl Gate {
-    /// Calls `act` while no worker is inside. Workers that enter later see its effects. The caller is not inside.
+    /// Calls `act` while no worker is inside. Workers that enter later see the effects of `act`. The calling thread is
+    /// not inside.
     pub fn while_empty<R>(&self, act: impl FnOnce() -> R) -> R {
         let _exclusive = self.exclusive.lock();
         self.is_closed.store(true, Ordering::SeqCst);
@@ -135,7 +137,7 @@ impl Gate {
 
 impl Drop for ExclusiveAccess<'_> {
     fn drop(&mut self) {
-        // The worker is inside again before others may be.
+        // The worker is marked as inside before the gate opens for others.
         self.gate.inside[self.worker].store(true, Ordering::SeqCst);
         self.gate.is_closed.store(false, Ordering::SeqCst);
     }

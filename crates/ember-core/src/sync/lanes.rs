@@ -1,52 +1,53 @@
-//! Lanes: ordered units of work, run by several threads.
+//! Lanes: queues of ordered units of work that several threads run.
 //!
-//! A unit is in the lanes of everything that it accesses. Units of one lane run one after the other, in their order. A
-//! unit in several lanes is in each of them as a token; the thread that brings the last of these lanes up to it runs
-//! it, while the other lanes are paused there. So units that share a lane keep their order, and each unit is run as a
-//! whole.
+//! Each resource has a lane, and a unit is in the lanes of all resources that it accesses. The units of one lane run
+//! one after the other, in their order. A unit in several lanes is represented in each of them by a token. A lane that
+//! reaches the token pauses there; the thread whose lane is the last to reach it runs the unit. So units that share a
+//! lane run in order, and each unit runs as a whole.
 //!
-//! No thread waits for a lane: at a token, it takes another lane that can continue. The thread that began, the
-//! *leader*, works until all units are run and needs no helper: helpers that come late, or never, only cost time. The
-//! unit with the lowest number that is not run is at the head of all its lanes, so some lane can always continue.
+//! No thread waits for a lane: at a token, a thread takes another lane that can continue. The thread that calls
+//! [`Lanes::lead`], the *leader*, works until all units are run. The leader needs no helpers; helpers only reduce the
+//! time. The unit with the lowest number among those that are not run is at the head of all its lanes, so some lane can
+//! always continue.
 
 use crate::sync::{AtomicBool, Mutex, Ordering, yield_now};
 
-/// No token: a unit in one lane only.
+/// Means no token, for a unit that is in one lane only.
 const ONE_LANE: u32 = u32::MAX;
 
-/// A unit's place in one of its lanes.
+/// A unit's entry in one of its lanes.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     unit: u32,
     token: u32,
 }
 
-/// Units and their lanes, before they are run.
+/// Units with their lanes, collected before the units are run.
 #[derive(Debug)]
 pub struct Plan {
     lanes: Vec<Vec<Place>>,
-    /// The lanes of each unit that is in several.
+    /// The lanes of each unit that is in several lanes, at the index of its token.
     tokens: Vec<Vec<usize>>,
     units: u32,
 }
 
 impl Plan {
-    /// Returns a plan without units.
+    /// Returns a plan with this number of lanes and without units.
     pub fn new(lanes: usize) -> Plan {
         Plan { lanes: vec![Vec::new(); lanes], tokens: Vec::new(), units: 0 }
     }
 
-    /// Returns the number of units.
+    /// Returns the number of units in the plan.
     pub fn len(&self) -> usize {
         self.units as usize
     }
 
-    /// Returns whether there are no units.
+    /// Returns whether the plan contains no units.
     pub fn is_empty(&self) -> bool {
         self.units == 0
     }
 
-    /// Adds the next unit, which is in one lane.
+    /// Adds the next unit, which is in one lane only.
     #[inline]
     pub fn add(&mut self, lane: usize) {
         self.lanes[lane].push(Place { unit: self.units, token: ONE_LANE });
@@ -56,7 +57,7 @@ impl Plan {
     /// Adds the next unit, which is in these lanes; sorts them and removes duplicates.
     ///
     /// # Panics
-    /// If there is no lane.
+    /// Panics if `lanes` is empty.
     pub fn add_to_all(&mut self, mut lanes: Vec<usize>) {
         lanes.sort_unstable();
         lanes.dedup();
@@ -74,57 +75,58 @@ impl Plan {
 /// The state of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// It can continue at this place, and no thread runs it.
+    /// The lane can continue at this place, and no thread runs it.
     Free(usize),
-    /// A thread runs it.
+    /// A thread runs the lane.
     Running,
-    /// It is paused at the token at this place until the other lanes have reached it and the unit is run.
+    /// The lane is paused at the token at this place, until the other lanes of the token have reached it and its unit
+    /// is run.
     Standing(usize),
-    /// All its units are run.
+    /// All units of the lane are run.
     Done,
 }
 
 #[derive(Debug)]
 struct State {
     stages: Vec<Stage>,
-    /// For each unit in several lanes, the number of lanes that have not reached it.
+    /// For each token, the number of lanes that have not reached it.
     missing: Vec<usize>,
     running: usize,
     done: usize,
 }
 
-/// Runs units on one thread.
+/// The functions with which one thread runs units.
 pub trait Runner {
-    /// Runs a unit; `following` are the numbers of those that follow it in its lane. Returns false if it failed: then
-    /// no further unit is begun.
+    /// Runs a unit; `following` contains the numbers of the units that follow in its lane. Returns false if the unit
+    /// has failed: then no further unit is begun.
     fn run(&mut self, unit: usize, following: Following<'_>) -> bool;
 
-    /// Releases the locks that other units may wait for.
+    /// Releases the locks that units on other threads may wait for; called at tokens and at the end of a lane.
     fn rest(&mut self);
 }
 
-/// The units after one in its lane.
+/// The units that follow a unit in its lane.
 #[derive(Clone, Copy, Debug)]
 pub struct Following<'l>(&'l [Place]);
 
 impl Following<'_> {
-    /// Returns their number.
+    /// Returns the number of following units.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns whether there are none.
+    /// Returns whether no units follow.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the number of the unit at this distance, 0 for the next one.
+    /// Returns the number of the following unit at this distance; 0 is the next unit.
     pub fn get(&self, distance: usize) -> Option<usize> {
         self.0.get(distance).map(|place| place.unit as usize)
     }
 }
 
-/// See the module documentation.
+/// Lanes whose units several threads run; see the module documentation.
 #[derive(Debug)]
 pub struct Lanes {
     plan: Plan,
@@ -133,7 +135,7 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    /// Returns lanes whose units can be run from now on.
+    /// Returns the lanes of a plan, whose units can be run from now on.
     pub fn new(plan: Plan) -> Lanes {
         let stages: Vec<Stage> = plan
             .lanes
@@ -146,20 +148,20 @@ impl Lanes {
         Lanes { plan, state: Mutex::new(state), has_failed: AtomicBool::new(false) }
     }
 
-    /// Returns the number of lanes with units.
+    /// Returns the number of lanes that contain units.
     pub fn busy_lanes(&self) -> usize {
         self.plan.lanes.iter().filter(|lane| !lane.is_empty()).count()
     }
 
-    /// Runs units as long as a lane can continue, preferring the lane `first`.
+    /// Runs units as a helper, as long as a lane can continue; prefers the lane `first`.
     pub fn help(&self, first: usize, runner: &mut impl Runner) {
         while let Some((lane, at)) = self.take(first) {
             self.run_lane(lane, at, runner);
         }
     }
 
-    /// Runs all units and waits for those that other threads run. Returns false if one failed: then later units may or
-    /// may not have been run.
+    /// Runs units as the leader, until all units are run, including those that other threads run. Returns false if a
+    /// unit has failed: then later units may or may not have been run.
     pub fn lead(&self, first: usize, runner: &mut impl Runner) -> bool {
         loop {
             self.help(first, runner);
@@ -177,7 +179,7 @@ impl Lanes {
         }
     }
 
-    /// Takes a lane that can continue.
+    /// Takes a lane that can continue, and returns it with its place; prefers the lane `first`.
     fn take(&self, first: usize) -> Option<(usize, usize)> {
         let mut state = self.state.lock();
         if self.has_failed.load(Ordering::SeqCst) {
@@ -192,7 +194,7 @@ impl Lanes {
         Some((lane, at))
     }
 
-    /// Runs a lane to its end, or to the first token that other lanes have not reached.
+    /// Runs a lane to its end, or to the first token that other lanes have not reached yet.
     fn run_lane(&self, lane: usize, mut at: usize, runner: &mut impl Runner) {
         let places = &self.plan.lanes[lane];
         while let Some(place) = places.get(at) {
@@ -222,7 +224,8 @@ impl Lanes {
         state.done += 1;
     }
 
-    /// Brings a lane up to a token; returns whether it was the last one. Otherwise the lane is paused there.
+    /// Records that a lane has reached a token; returns whether it is the last lane of the token. Otherwise the lane is
+    /// paused at the token.
     fn arrive_at(&self, lane: usize, at: usize, token: u32) -> bool {
         let mut state = self.state.lock();
         let missing = &mut state.missing[token as usize];
@@ -235,7 +238,7 @@ impl Lanes {
         false
     }
 
-    /// Continues the other lanes of a unit that was run.
+    /// Makes the other lanes of a token continue after its unit was run.
     fn continue_after(&self, lane: usize, token: u32) {
         let mut state = self.state.lock();
         for &other in self.plan.tokens[token as usize].iter().filter(|&&other| other != lane) {
@@ -263,7 +266,7 @@ impl Stage {
 mod tests {
     use super::*;
 
-    /// Records the units that it runs, and fails at one.
+    /// A runner for tests: records the units that it runs, and fails at one of them.
     #[derive(Default)]
     struct Notes {
         run: Vec<usize>,
@@ -300,7 +303,7 @@ mod tests {
             }
         }
         assert_eq!(notes.run.len(), units.len());
-        // A thread that comes late finds nothing to do.
+        // A helper that comes late finds no lane to run.
         lanes.help(0, &mut notes);
         assert_eq!(notes.run.len(), units.len());
     }

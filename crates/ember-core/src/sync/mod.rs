@@ -1,4 +1,4 @@
-//! Locks and flags between threads: those of parking_lot and std, or the model checker's if built with `--cfg shuttle`.
+//! Locks and atomics: those of parking_lot and std or, in builds with `--cfg shuttle`, those of the model checker.
 
 pub mod gate;
 pub mod lanes;
@@ -26,7 +26,7 @@ pub use shuttle::sync::MutexGuard;
 
 #[cfg(shuttle)]
 mod modelled {
-    //! shuttle's mutex with parking_lot's interface: no poisoning.
+    //! shuttle's mutex with the interface of parking_lot's mutex, which has no poisoning.
     use shuttle::sync::MutexGuard;
 
     /// A mutual exclusion lock whose schedule the model checker chooses.
@@ -39,12 +39,12 @@ mod modelled {
             Mutex(shuttle::sync::Mutex::new(value))
         }
 
-        /// Waits for the lock.
+        /// Waits until the lock is free and takes it.
         pub fn lock(&self) -> MutexGuard<'_, T> {
             self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
         }
 
-        /// Takes the lock if it is free now.
+        /// Takes the lock if it is free; otherwise returns `None` at once.
         pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
             self.0.try_lock().ok()
         }

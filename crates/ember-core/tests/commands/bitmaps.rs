@@ -1,4 +1,4 @@
-//! Bitmap commands, by their reply bytes.
+//! Tests of bitmap commands, which compare the bytes of replies.
 
 use ember_protocol::Protocol;
 
@@ -82,7 +82,7 @@ fn setting_a_bit_to_its_own_value_changes_nothing() {
         script.run(line);
         assert_eq!(script.local.turn.counters.changes - before, u64::from(counts), "{line}");
     }
-    // But the string has the encoding of an edited string from then on.
+    // The string is not changed, but its encoding is that of an edited string from then on.
     check(&[("SET k A", "+OK"), ("ENTRY k", "embstr"), ("SETBIT k 7 1", ":1"), ("ENTRY k", "raw")]);
 }
 

@@ -1,4 +1,4 @@
-//! The command table: every specification is complete and consistent, and its example gives the documented reply.
+//! The command table: every specification is complete and consistent, and its example produces the documented reply.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use emberkv_core::spec::{Begin, Category, Find, Flags, KeyFlags, Spec};
 
 use crate::support::words::words_of;
 
-/// All commands that have no subcommands, with their full names: `get`, `object encoding`.
+/// Returns all commands without subcommands, with their full names: `get`, `object encoding`.
 fn all_commands() -> Vec<(String, &'static DataCommand)> {
     let mut all = Vec::new();
     for command in FAMILIES.iter().copied().flatten().copied().flatten() {
@@ -45,7 +45,7 @@ fn key_positions_lie_within_the_smallest_call() {
         for (number, keys) in command.spec.keys.iter().enumerate() {
             let Begin::Index(first) = keys.begin else { continue };
             let argc = argc_min(&command.spec);
-            // Only further keys of PFMERGE may be missing.
+            // The smallest call may lack the first key of a second key specification, as that of PFMERGE does.
             let end = argc + usize::from(number > 0);
             assert!((1..end).contains(&first), "{name}: {keys:?}");
             if let Find::Range { step, .. } | Find::Counted { step, .. } = keys.find {
@@ -88,10 +88,10 @@ fn key_access_of_each_command_agrees_with_its_flags() {
     for (name, command) in all_commands() {
         let spec = &command.spec;
         let changes = spec.keys.iter().any(|keys| keys.flags.intersects(changing));
-        // PFCOUNT caches its result, which a remark mentions.
+        // PFCOUNT reads its key, but caches the result in it, which the notes of its key specification mention.
         let remarks =
             spec.flags.contains(Flags::READONLY) && spec.keys.iter().all(|keys| keys.notes.is_some());
-        // XREADGROUP changes the state of its group, not the entries.
+        // XREADGROUP only reads its keys according to their flags, but changes the state of the group.
         let is_aside = name == "xreadgroup";
         if !spec.keys.is_empty() && !remarks && !is_aside {
             assert_eq!(changes, spec.flags.contains(Flags::WRITE), "{name}");
@@ -102,7 +102,7 @@ fn key_access_of_each_command_agrees_with_its_flags() {
     }
 }
 
-/// The check of rights depends on it.
+/// The ACL check of databases depends on these positions.
 #[test]
 fn commands_that_name_databases_declare_the_position() {
     for (name, command) in all_commands() {
@@ -172,16 +172,16 @@ fn every_example_holds_on_borrowed_values_that_were_cold() {
     examples_are_true(true, Residency::Cold);
 }
 
-/// Where the values are that an example uses.
+/// The residency of the values that an example uses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Residency {
     Resident,
     Cold,
-    /// Requested by another client, and not resident yet.
+    /// The values are cold, and another client has requested them.
     InFlight,
 }
 
-/// Demotes all values that may be demoted, and requests them for values in flight.
+/// Demotes all values that may be demoted; with `InFlight`, also requests them and returns the orders.
 fn demote_all(local: &mut Local, residency: Residency) -> Vec<FetchOrder> {
     let mut orders = Vec::new();
     if residency == Residency::Resident {
@@ -219,7 +219,7 @@ fn examples_are_true(borrows_values: bool, residency: Residency) {
             local.expect_arrival(order);
         }
         let reply = run(&mut local, example.call);
-        // An example may leave out the end of a long reply.
+        // An example may omit the end of a long reply.
         match example.reply.strip_suffix("...") {
             Some(beginning) => assert!(reply.starts_with(beginning), "{name}: {}: {reply}", example.call),
             None => assert_eq!(reply, example.reply, "{name}: {}", example.call),
@@ -229,7 +229,7 @@ fn examples_are_true(borrows_values: bool, residency: Residency) {
 }
 
 /// `COMMAND INFO` of Redis 7.0.15: name, arity, flags, the legacy key range, ACL categories, the flags of each key
-/// specification, tips. Redis lists categories in another order, so they are compared as sets.
+/// specification, tips. Redis lists categories in another order, so the test compares them as sets.
 type Golden = (&'static str, i32, &'static str, (i64, i64, i64), &'static str, &'static str, &'static str);
 
 #[test]
@@ -358,7 +358,7 @@ fn run(local: &mut Local, line: &str) -> String {
     text
 }
 
-/// Removes one reply from `rest` and shows it as redis-cli does; further lines are indented by `indent`.
+/// Removes one reply from `rest` and formats it as redis-cli does; lines after the first are indented by `indent`.
 fn render(rest: &mut &[u8], indent: usize) -> String {
     let line = take_line(rest);
     let number = || line[1..].parse::<i64>().expect("a length or an integer");

@@ -1,4 +1,4 @@
-//! Generic and keyspace-wide commands, by their reply bytes in RESP2 and RESP3.
+//! Tests of generic and keyspace-wide commands, which compare the bytes of replies in RESP2 and RESP3.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +17,8 @@ fn run(local: &mut Local, command: &str) -> String {
     String::from_utf8(local.run(&words)).unwrap()
 }
 
-/// Runs the commands on an empty keyspace and compares their replies; `+`, `-`, `:` lines are written without their
-/// line end, other replies with `\r\n` as `/`.
+/// Runs the commands on an empty keyspace and compares their replies; expected replies of one line (`+`, `-`, `:`) omit
+/// the line end, other expected replies contain `/` instead of `\r\n`.
 fn check(protocol: Protocol, steps: &[(&str, &str)]) -> Local {
     let mut local = Local::new(protocol);
     for (command, expected) in steps {
@@ -341,7 +341,7 @@ fn randomkey_gives_every_key_the_same_chance() {
         let reply = run(&mut local, "RANDOMKEY");
         seen[reply.split("\r\n").nth(1).unwrap().parse::<usize>().unwrap()] += 1;
     }
-    // Expected 200 each, with a standard deviation of 14: six of them either way.
+    // Each key is expected 200 times, with a standard deviation of 14; the limits are six standard deviations away.
     assert!(seen.iter().all(|&count| (115..=285).contains(&count)), "{seen:?}");
 }
 
@@ -603,7 +603,7 @@ fn scan_and_copy_support_every_type() {
     local.keyspace.check_invariants();
 }
 
-/// The keys that SCAN returns for a type.
+/// Returns the keys that SCAN returns for a type.
 fn keys_of_type(local: &mut Local, name: &str) -> Vec<String> {
     let reply = run(local, &format!("SCAN 0 COUNT 100000 TYPE {name}"));
     reply.split("\r\n").skip(4).skip(1).step_by(2).filter(|key| !key.is_empty()).map(String::from).collect()

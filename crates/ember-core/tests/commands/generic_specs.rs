@@ -1,10 +1,10 @@
-//! The facts of the generic and keyspace-wide commands, as `COMMAND INFO` of redis-server 7.0.15 shows them.
+//! The specifications of the generic and keyspace-wide commands, as `COMMAND INFO` of redis-server 7.0.15 shows them.
 
 use emberkv_core::call::DataCommand;
 use emberkv_core::commands::FAMILIES;
 use emberkv_core::spec::{Category, Group};
 
-/// Name, arity, flags, first key and last key and step, ACL categories, tips, key specifications' flags.
+/// The name, arity, flags, (first key, last key, step), ACL categories, tips, and key flags of a command.
 type Facts = (&'static str, i32, &'static str, (i64, i64, i64), &'static str, &'static str, &'static str);
 
 const FACTS: &[Facts] = &[
@@ -184,7 +184,7 @@ fn sorted(words: impl IntoIterator<Item = &'static str>) -> Vec<&'static str> {
 fn every_specification_states_the_facts_of_redis() {
     for &(name, arity, flags, range, categories, tips, keys) in FACTS {
         let spec = find(name).unwrap_or_else(|| panic!("{name} is missing")).spec;
-        // KEYS takes a limit here.
+        // In ember, KEYS accepts a limit.
         let arity = if name == "keys" { -2 } else { arity };
         assert_eq!(spec.arity, arity, "{name}");
         assert_eq!(sorted(spec.flags.names()), sorted(flags.split_whitespace()), "{name}");

@@ -1,4 +1,4 @@
-//! Geographic commands, by their reply bytes.
+//! Tests of geographic commands, which compare the bytes of replies.
 
 use ember_protocol::Protocol;
 use emberkv_core::events::EventClass;
@@ -15,7 +15,7 @@ const SICILY: [(&str, &str); 2] = [
     ("GEOADD Sicily 12.758489 38.788135 edge1 17.241510 38.788135 edge2", ":2"),
 ];
 
-/// A reply without the lengths of its strings.
+/// Returns a reply without the lengths of its strings.
 fn plain(reply: &str) -> String {
     let is_length = |word: &str| word.strip_prefix('$').is_some_and(|digits| digits.parse::<u32>().is_ok());
     let words = reply.split(' ').filter(|word| !is_length(word));
@@ -33,7 +33,7 @@ fn check_in(protocol: Protocol, steps: &[(&str, &str)]) {
     }
 }
 
-/// Runs a script on the key Sicily in RESP2.
+/// Runs a script on the key `Sicily` in RESP2.
 fn check(steps: &[(&str, &str)]) {
     check_in(Protocol::Resp2, steps);
 }
@@ -178,7 +178,7 @@ fn results_are_stored_as_positions_or_distances() {
         ("ZSCORE t Palermo", "0"),
         ("GEORADIUS Sicily 15 37 200 km STORE a STOREDIST b", ":2"),
         ("EXISTS a b", ":1"),
-        // Keys may be named like options.
+        // A key may have the same name as an option.
         ("GEORADIUS Sicily 15 37 200 km STOREDIST STORE STORE c", ":2"),
         ("EXISTS STORE c", ":1"),
         ("GEORADIUS missing 15 37 200 km STORE c", ":0"),

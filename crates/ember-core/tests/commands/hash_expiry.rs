@@ -1,4 +1,5 @@
-//! Expiries of hash fields: the commands, what clients see of expired fields, and how they are removed.
+//! Expiries of hash fields: the commands, the visibility of expired fields to clients, and the removal of expired
+//! fields.
 
 use ember_protocol::Protocol;
 use emberkv_core::events::EventClass;
@@ -321,7 +322,7 @@ fn hsetex_refuses_the_same_calls_as_redis() {
     ]);
 }
 
-/// Runs active expiry on all shards with a budget of `budget` visits; returns how many it used.
+/// Runs active expiry on all shards with a budget of `budget` checks; returns the number of checks.
 fn expire(local: &mut Local, budget: usize) -> usize {
     local.keyspace.expire_due(0..SHARDS, &mut local.turn, budget).1
 }
@@ -366,7 +367,8 @@ fn many_fields_that_expire_at_once_are_removed_in_bounded_steps() {
     }
     local.run(&[b"HSET", b"h", b"kept", b"v"]);
     local.turn.now_ms += 200;
-    // An access to the hash removes some expired fields, returns none of the others, and does not wait for them.
+    // An access to the hash removes some expired fields, hides the other expired fields, and does not take the time to
+    // remove them.
     assert_eq!(local.run(&[b"HGET", b"h", b"7"]), b"$-1\r\n");
     let left = |local: &mut Local| -> usize {
         String::from_utf8(local.run(&[b"HLEN", b"h"])).unwrap()[1..].trim_end().parse().unwrap()

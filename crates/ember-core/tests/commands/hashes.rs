@@ -1,4 +1,4 @@
-//! Hash commands, by their reply bytes, for every encoding.
+//! Tests of hash commands, which compare the bytes of replies for every encoding.
 
 use std::collections::HashSet;
 
@@ -240,7 +240,7 @@ fn other_types_are_refused() {
     assert_eq!(script.run("SET h 1"), "+OK");
 }
 
-/// The events of the last line of a script, as `hset h`.
+/// Returns the events of the last line of a script, such as `hset h`.
 fn events_of(lines: &[&str]) -> Vec<String> {
     let mut script = Script::new(Protocol::Resp2);
     let (last, before) = lines.split_last().expect("the script has a line");
@@ -344,7 +344,7 @@ fn a_large_value_is_shared_and_not_copied() {
     local.keyspace.check_invariants();
 }
 
-/// A hash of `len` fields `0`, `1`, … whose values equal their names.
+/// Returns a keyspace with a hash of `len` fields `0`, `1`, … whose values equal their names.
 fn numbered(len: usize) -> Local {
     let mut local = Local::new(Protocol::Resp2);
     for number in 0..len {
@@ -354,7 +354,7 @@ fn numbered(len: usize) -> Local {
     local
 }
 
-/// The bulk strings of a flat reply.
+/// Returns the bulk strings of a flat reply.
 fn bulks(reply: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(reply);
     let lines: Vec<&str> = text.split("\r\n").collect();
@@ -393,7 +393,8 @@ fn hrandfield_returns_every_field_with_equal_probability() {
             }
             let expected = seen.iter().sum::<usize>() as f64 / len as f64;
             let chi_squared: f64 = seen.iter().map(|&n| (n as f64 - expected).powi(2) / expected).sum();
-            // Degrees of freedom and six standard deviations.
+            // The limit of chi-square: its mean, which is the number of degrees of freedom, plus six standard
+            // deviations.
             let limit = len as f64 + 6.0 * (2.0 * len as f64).sqrt();
             assert!(chi_squared < limit, "{count} of {len}: {chi_squared}");
         }
@@ -424,7 +425,7 @@ fn hscan_returns_every_field_present_throughout() {
             if cursor == "0" {
                 break;
             }
-            // Fields that are added and removed must not hide those that stay.
+            // The iteration must return the fields that remain, whatever fields are added and removed meanwhile.
             let coming = format!("new{calls}");
             local.run(&[b"HSET", b"h", coming.as_bytes(), b"1"]);
             local.run(&[b"HDEL", b"h", format!("new{}", calls / 2).as_bytes()]);

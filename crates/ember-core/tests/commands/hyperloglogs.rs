@@ -1,4 +1,4 @@
-//! HyperLogLog commands, by their reply bytes, which are those of redis-server 7.0.15.
+//! Tests of HyperLogLog commands, which compare the bytes of replies with those of redis-server 7.0.15.
 
 use ember_protocol::Protocol;
 
@@ -120,7 +120,7 @@ fn corrupt_registers_are_an_error() {
     ]);
 }
 
-/// Adds the elements `0` to `count - 1`; returns the estimate and the encoding of the registers.
+/// Adds the elements `0` to `count - 1` to a HyperLogLog; returns its estimate and the encoding of its registers.
 fn estimate(count: u64) -> (String, String) {
     let mut script = Script::new(Protocol::Resp2);
     for first in (0..count).step_by(100) {

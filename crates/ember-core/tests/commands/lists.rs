@@ -1,4 +1,4 @@
-//! List commands, by their reply bytes, in both encodings.
+//! Tests of list commands, which compare the bytes of replies in both encodings.
 
 use ember_protocol::Protocol;
 use emberkv_core::events::EventClass;
@@ -10,7 +10,8 @@ const NOT_POSITIVE: &str = "-ERR value is out of range, must be positive";
 const SYNTAX: &str = "-ERR syntax error";
 const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
 
-/// Runs a script with lists as listpacks, and with nodes of two elements, compressed or not. The replies are equal.
+/// Runs a script with lists in listpacks, and with lists in nodes of two elements, compressed or not, and expects the
+/// same replies.
 fn check_both_forms(steps: &[(&str, &str)]) {
     for (list_max_listpack_size, list_compress_depth) in [(-2, 0), (2, 0), (2, 1)] {
         for protocol in [Protocol::Resp2, Protocol::Resp3] {
@@ -25,7 +26,8 @@ fn check_both_forms(steps: &[(&str, &str)]) {
     }
 }
 
-/// The encoding of a key after each line, in nodes of `list_max_listpack_size`.
+/// Runs the lines of a script, and compares the encoding of the key after each line, with nodes limited by
+/// `list_max_listpack_size`.
 fn check_encodings(list_max_listpack_size: i64, steps: &[(&str, &str)]) {
     let mut script = Script::new(Protocol::Resp2);
     script.local.turn.settings.encoding.list_max_listpack_size = list_max_listpack_size;
@@ -37,7 +39,7 @@ fn check_encodings(list_max_listpack_size: i64, steps: &[(&str, &str)]) {
     script.local.keyspace.check_invariants();
 }
 
-/// The events that a line publishes, as `name key`.
+/// Runs a line and returns the events that it publishes, as `name key`.
 fn events_of(script: &mut Script, line: &str) -> Vec<String> {
     script.local.turn.notices.classes = EventClass::ALL | EventClass::NEW;
     script.local.turn.notices.events.clear();

@@ -1,4 +1,4 @@
-//! Commands, by their reply bytes.
+//! Tests of the commands, by their reply bytes.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 

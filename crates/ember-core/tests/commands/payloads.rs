@@ -1,5 +1,5 @@
-//! DUMP and RESTORE: every type and encoding is restored, formats of other servers and older versions are read, hostile
-//! bytes are refused.
+//! DUMP and RESTORE: every type and encoding is restored, formats of other servers and older versions are read,
+//! malformed payloads are refused.
 
 use crate::support::words::words_of;
 use ember_protocol::Protocol;
@@ -24,7 +24,7 @@ fn dump(local: &mut Local, key: &str) -> Vec<u8> {
     reply[start..reply.len() - 2].to_vec()
 }
 
-/// A payload of a value in any format, with its footer.
+/// Returns the payload of a value encoded in any format, with its footer.
 fn payload(value: &[u8]) -> Vec<u8> {
     let mut bytes = [value, b"\x0B\x00"].concat();
     let checksum = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc64Redis, &bytes);
@@ -36,7 +36,8 @@ fn numbers(command: &str, count: usize, element: impl Fn(usize) -> String) -> St
     (0..count).fold(command.to_owned(), |line, number| line + " " + &element(number))
 }
 
-/// Lines that create the key `k`, its encoding afterwards, and a line that shows its whole contents in a fixed order.
+/// Returns for each type and encoding the lines that create the key `k`, its encoding afterwards, and a line that shows
+/// all its contents in a fixed order.
 fn values() -> Vec<(Vec<String>, &'static str, &'static str)> {
     let one = |line: &str| vec![line.to_owned()];
     let large = "x".repeat(40_000);
@@ -104,7 +105,7 @@ fn values() -> Vec<(Vec<String>, &'static str, &'static str)> {
     ]
 }
 
-/// Properties that distinguish a value from others, and show that it is complete.
+/// Returns properties of a value that distinguish it from other values, and show that it is complete.
 fn fingerprint(local: &mut Local, key: &str, encoding: &str, show: &str) -> String {
     let show = show.replace(" k", &format!(" {key}"));
     assert_eq!(
@@ -113,7 +114,7 @@ fn fingerprint(local: &mut Local, key: &str, encoding: &str, show: &str) -> Stri
         "{key}"
     );
     if show.starts_with("SORT") {
-        // Too many elements for a fixed order; the digest is equivalent.
+        // The value has too many elements for commands with a fixed order; a digest of the elements is equivalent.
         let kind = run(local, &format!("TYPE {key}"));
         let command = if kind == "+hash" { "HGETALL" } else { "SMEMBERS" };
         let all = run(local, &format!("{command} {key}"));
@@ -138,7 +139,7 @@ fn every_type_and_encoding_is_restored() {
         assert!(fingerprint(&mut local, "copy", encoding, show) == expected, "{encoding}");
         assert_eq!(run(&mut local, "TYPE copy"), run(&mut local, "TYPE k"));
         local.keyspace.check_invariants();
-        // Tables have no order, and a list receives new nodes.
+        // The payload may differ, because hash tables have no order and a restored list has new nodes.
         let is_same = dump(&mut local, "copy") == bytes;
         assert!(is_same || ["hashtable", "quicklist"].contains(&encoding), "{encoding}");
     }
@@ -259,7 +260,7 @@ fn formats_of_older_versions_are_read() {
         let mut local = Local::new(Protocol::Resp2);
         run(&mut local, "XADD k 1-2 f v");
         let bytes = dump(&mut local, "k");
-        // Kind 21 up to the number of entries, which precedes the IDs.
+        // The part of the value after the kind (21) and before the number of entries, which precedes the IDs.
         let end = bytes.len() - 10 - 9;
         bytes[1..end].to_vec()
     };
@@ -343,7 +344,7 @@ fn a_wrong_footer_is_refused() {
     }
 }
 
-/// A payload of a value that declares this version.
+/// Returns the payload of a value that declares this version.
 fn payload_of(version: u16, value: &[u8]) -> Vec<u8> {
     let mut bytes = [value, &version.to_le_bytes()].concat();
     let checksum = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc64Redis, &bytes);
@@ -351,7 +352,7 @@ fn payload_of(version: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The hash of a field that expires and one that does not, as Valkey 9 writes it.
+/// Returns a hash with one field that expires and one that does not, encoded like Valkey 9.
 fn hash_of_valkey() -> Vec<u8> {
     let value = [&b"\x16\x02\x01f\x01v"[..], &4_000_000_000_000_i64.to_le_bytes(), b"\x01g\x01w", &[0xFF; 8]];
     value.concat()
@@ -378,7 +379,7 @@ fn payloads_of_valkey_are_read_and_unknown_versions_if_allowed() {
     }
     assert_eq!(restore(&mut local, 80, &hash), "+OK");
     assert_eq!(run(&mut local, "HPEXPIRETIME k FIELDS 2 f g"), "*2 :4000000000000 :-1");
-    // Valkey does not have the kinds that Redis has for such hashes.
+    // Valkey does not support the kinds with which Redis encodes such hashes.
     assert_eq!(restore(&mut local, 80, b"\x18\0\0\0\0\0\0\0\x01\x01\x01\x01f\x01v"), "-ERR Bad data format");
     local.turn.settings.payload_checks.version_max = u16::MAX;
     for (version, of_hash) in
@@ -405,14 +406,14 @@ fn a_payload_has_the_format_of_its_target_server() {
         assert_eq!((footer, dumped[0]), (version, kind), "{target:?}");
         assert_eq!(reply(&mut local, &[b"RESTORE", b"copy", b"0", &dumped]), "+OK");
         assert_eq!(run(&mut local, "HPEXPIRETIME copy FIELDS 2 f g"), "*2 :4000000000000 :-1");
-        // Values that all servers support have the lowest version that supports them.
+        // The payload of a value declares the lowest version that supports the value's encoding.
         run(&mut local, "SET s v");
         let dumped = dump(&mut local, "s");
         assert_eq!(dumped[dumped.len() - 10], 6);
     }
 }
 
-/// Altered payloads with correct checksums are refused, or the restored values keep all invariants.
+/// RESTORE refuses altered payloads with correct checksums, or the restored values satisfy all invariants.
 #[test]
 fn altered_payloads_do_no_harm() {
     let mut random = Random::seeded(20_261_121);
@@ -444,7 +445,7 @@ fn altered_payloads_do_no_harm() {
     }
 }
 
-/// Commands that read, change and remove parts of the value of key `n`, of any type.
+/// Runs commands that read, change and remove parts of the value at the key `n`, whatever its type.
 fn use_value(local: &mut Local) {
     local.keyspace.check_invariants();
     let kind = run(local, "TYPE n");
@@ -470,7 +471,7 @@ fn use_value(local: &mut Local) {
     run(local, "DUMP n");
 }
 
-/// Trimming leaves a block whose entries are all deleted, followed by one that has entries.
+/// Trimming leaves a block whose entries are all deleted, followed by a block that contains entries.
 #[test]
 fn a_stream_with_a_block_without_entries_is_restored() {
     let mut local = Local::new(Protocol::Resp2);

@@ -1,4 +1,4 @@
-//! Set commands, by their reply bytes.
+//! Tests of set commands, which compare the bytes of replies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ const NOT_INTEGER: &str = "-ERR value is not an integer or out of range";
 const NOT_POSITIVE: &str = "-ERR value is out of range, must be positive";
 const SYNTAX: &str = "-ERR syntax error";
 
-/// [`check`], with sets of RESP3 written as in RESP2.
+/// Like [`check`], with RESP3 sets written as in RESP2.
 fn check_sets(steps: &[(&str, &str)]) {
     for protocol in [Protocol::Resp2, Protocol::Resp3] {
         let mut script = Script::new(protocol);
@@ -28,14 +28,14 @@ fn check_sets(steps: &[(&str, &str)]) {
     }
 }
 
-/// The members in a reply that is an array or a set of bulk strings.
+/// Returns the members in a reply that is an array or a set of bulk strings.
 fn members(reply: &str) -> Vec<String> {
     let mut words = reply.split(' ');
     assert!(words.next().is_some_and(|head| head.starts_with(['*', '~'])), "{reply} is no set");
     words.collect::<Vec<_>>().chunks(2).map(|pair| pair[1].to_string()).collect()
 }
 
-/// `SADD key m<first> … m<last>`.
+/// Runs `SADD key m<first> … m<last>`.
 fn add_range(script: &mut Script, key: &str, range: std::ops::Range<usize>) {
     for number in range {
         assert_eq!(script.run(&format!("SADD {key} m{number}")), ":1");
@@ -105,11 +105,11 @@ fn the_encoding_depends_on_number_and_length_of_members() {
     assert_eq!(script.entry("short"), "listpack");
     script.run(&format!("SADD short {}", "x".repeat(65)));
     assert_eq!(script.entry("short"), "hashtable");
-    // An intset of too many members for a listpack.
+    // An intset with too many members for a listpack becomes a hash table.
     (0..129).for_each(|number| drop(script.run(&format!("SADD more {number}"))));
     script.run("SADD more word");
     assert_eq!(script.entry("more"), "hashtable");
-    // The number of arguments counts, not the number of different members.
+    // The encoding depends on the number of arguments, not on the number of different members.
     script.run(&format!("SADD hinted{}", " a".repeat(129)));
     assert_eq!((script.run("SCARD hinted"), script.entry("hinted")), (":1".into(), "hashtable".into()));
     script.run(&format!("SADD ints2{}", " 7".repeat(512)));
@@ -215,7 +215,7 @@ fn spop_removes_the_members_it_returns() {
     ]);
 }
 
-/// Sets in all encodings, as the commands that create them.
+/// Creates sets in all encodings; returns their keys and numbers of members.
 fn build_sets(script: &mut Script) -> [(&'static str, usize); 4] {
     (0..300).for_each(|number| drop(script.run(&format!("SADD ints {number}"))));
     add_range(script, "words", 0..100);
@@ -243,7 +243,7 @@ fn spop_with_a_count_returns_different_members_for_any_share_of_the_set() {
         assert_eq!((rest.len(), &rest), (3, &left), "of {len}");
         script.local.keyspace.check_invariants();
     }
-    // The few remaining members are in a rebuilt set.
+    // The few remaining members are stored in a new set.
     assert_eq!((script.entry("many"), script.entry("ints")), ("listpack".into(), "intset".into()));
 }
 
@@ -305,8 +305,8 @@ fn members_are_drawn_with_equal_probability_in_every_encoding() {
             }
             let expected = drawn.values().sum::<f64>() / 40.0;
             let chi_square: f64 = drawn.values().map(|count| (count - expected).powi(2) / expected).sum();
-            // 39 degrees of freedom: exceeds 100 by chance once in ten million runs. Different members in one call vary
-            // less.
+            // The statistic has 39 degrees of freedom: it exceeds 100 by chance once in ten million runs. It varies
+            // less if one call returns different members.
             assert!(drawn.len() == 40 && chi_square < 100.0, "{key} {count}: {chi_square}");
         }
     }
@@ -380,7 +380,7 @@ fn the_encoding_of_a_stored_result_depends_on_the_algorithm() {
     add_range(&mut script, "few", 0..190);
     (0..600).for_each(|number| drop(script.run(&format!("SADD numbers {number}"))));
     (0..50).for_each(|number| drop(script.run(&format!("SADD ints {number}"))));
-    // An intersection begins as a listpack, and a result of integers only becomes an intset.
+    // The result of an intersection begins as a listpack, and a result of integers only becomes an intset.
     assert_eq!((script.run("SINTERSTORE r big few"), script.entry("r")), (":190".into(), "hashtable".into()));
     assert_eq!(
         (script.run("SINTERSTORE r numbers ints"), script.entry("r")),
@@ -391,7 +391,7 @@ fn the_encoding_of_a_stored_result_depends_on_the_algorithm() {
         (script.run("SINTERSTORE r n2 numbers"), script.entry("r")),
         (":600".into(), "hashtable".into())
     );
-    // A difference by look-ups holds no more than the result; one by removal begins with all members.
+    // A difference computed by lookups contains only the result; one computed by removals begins with all members.
     assert_eq!((script.run("SDIFFSTORE r big few"), script.entry("r")), (":10".into(), "listpack".into()));
     add_range(&mut script, "one", 0..1);
     add_range(&mut script, "two", 0..2);
@@ -539,7 +539,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The result of an operation on the model's sets.
+/// Returns the result of an operation on the model's sets.
 fn operate(model: &Model, operation: &str, keys: &[usize]) -> BTreeSet<String> {
     let mut sets = keys.iter().map(|&key| model.get(KEYS[key]).cloned().unwrap_or_default());
     let first = sets.next().unwrap_or_default();

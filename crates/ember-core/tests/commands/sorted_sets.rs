@@ -1,4 +1,4 @@
-//! Sorted set commands, by their reply bytes, in both encodings.
+//! Tests of sorted set commands, which compare the bytes of replies in both encodings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,21 +15,21 @@ const NOT_A_RANGE: &str = "-ERR min or max is not a float";
 const NOT_A_LEX_RANGE: &str = "-ERR min or max not valid string range item";
 const SYNTAX: &str = "-ERR syntax error";
 
-/// A reply without the lengths of its strings: `*2 $1 a $3 100` is `*2 a 100`, null is `nil`.
+/// Returns a reply without the lengths of its strings: `*2 $1 a $3 100` becomes `*2 a 100`, and null becomes `nil`.
 fn plain(reply: &str) -> String {
     let is_length = |word: &str| word.strip_prefix('$').is_some_and(|digits| digits.parse::<u32>().is_ok());
     let words = reply.split(' ').filter(|word| !is_length(word));
     words.map(|word| if word == "$-1" { "nil" } else { word }).collect::<Vec<_>>().join(" ")
 }
 
-/// A script with sets of more than `entries` members in a tree.
+/// Returns a script whose sorted sets with more than `entries` members are trees.
 fn script_with(protocol: Protocol, entries: usize) -> Script {
     let mut script = Script::new(protocol);
     script.local.turn.settings.encoding.zset_max_listpack_entries = entries;
     script
 }
 
-/// Runs a script in RESP2 with either encoding; the replies are [`plain`].
+/// Runs a script in RESP2 with both encodings; expected replies are in the form of [`plain`].
 fn check(steps: &[(&str, &str)]) {
     for entries in [128, 0] {
         let mut script = script_with(Protocol::Resp2, entries);
@@ -40,7 +40,7 @@ fn check(steps: &[(&str, &str)]) {
     }
 }
 
-/// The same in RESP3.
+/// Like [`check`], in RESP3.
 fn check_resp3(steps: &[(&str, &str)]) {
     for entries in [128, 0] {
         let mut script = script_with(Protocol::Resp3, entries);
@@ -117,7 +117,7 @@ fn negative_zeros_keep_their_sign_in_a_set_that_one_command_makes_large() {
     let mut script = script_with(Protocol::Resp2, 128);
     script.step(&format!("ZADD large{members}"));
     assert_eq!(plain(&script.step("ZSCORE large m7")), "-0");
-    // A listpack stores no sign of a zero, nor does the set that it becomes.
+    // A listpack does not store the sign of a zero, so the set to which it is converted has none either.
     for member in 0..200 {
         script.step(&format!("ZADD grown -0 m{member}"));
     }
@@ -134,7 +134,7 @@ fn scores_may_be_any_number() {
         ("ZRANGE n 0 -1 WITHSCORES", "*6 c 2251799813685249.5 a 100000000000000000 b 123456789012345680"),
         ("ZADD n 1e400 x", NOT_FLOAT),
     ]);
-    // A listpack stores no sign of a zero.
+    // A listpack does not store the sign of a zero.
     for (entries, zero) in [(128, "0"), (0, "-0")] {
         let mut script = script_with(Protocol::Resp2, entries);
         assert_eq!(script.run("ZADD z -0 a"), ":1");
@@ -428,7 +428,7 @@ fn differences_contain_the_members_of_the_first_set_alone() {
         ("ZDIFF 2 missing one", "*0"),
         ("ZDIFF 2 one missing", "*3 a b c"),
         ("ZDIFF 2 one one", "*0"),
-        // Many other sets: their members are removed instead of looked up.
+        // With many other sets, their members are removed from the first set instead of looked up.
         ("ZDIFF 9 one set set set set set set two two WITHSCORES", "*2 a 1"),
         ("ZDIFFSTORE t 3 one two set", ":1"),
         ("ZRANGE t 0 -1 WITHSCORES", "*2 a 1"),
@@ -513,7 +513,7 @@ fn a_set_that_grows_over_the_limits_leaves_the_listpack_for_good() {
     assert_eq!(script.entry("z"), "skiplist");
     script.run("ZREMRANGEBYRANK z 0 100");
     assert_eq!(script.entry("z"), "skiplist");
-    // A result is built from scratch.
+    // The result of a storing command is a new set.
     script.run("ZUNIONSTORE t 1 z");
     assert_eq!(script.entry("t"), "listpack");
     script.run("ZRANGESTORE t z 0 -1");
@@ -691,7 +691,7 @@ fn random_commands_keep_a_set_equal_to_its_model() {
                     let start = random.below(all.len() + 1);
                     let end = (start + random.below(20)).min(all.len());
                     let reply = script.run(&format!("ZRANGE z {start} {} WITHSCORES", end as i64 - 1));
-                    // The end -1 is the last member.
+                    // An end of -1 is the last member.
                     let expected = if end == 0 { &all[..] } else { &all[start..end] };
                     assert_eq!(plain(&reply), Model::listed(expected));
                 }

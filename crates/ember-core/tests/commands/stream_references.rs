@@ -1,10 +1,11 @@
-//! Trimming of streams that consumer groups refer to (KEEPREF, DELREF, ACKED), and reading of the last entry.
+//! Trimming of streams that consumer groups refer to (KEEPREF, DELREF, ACKED), and reads of the last entry.
 
 use ember_protocol::Protocol;
 
 use crate::support::script::{check, check_in};
 
-/// Six entries, three to a block; a group has read five and acknowledged the first, the third and the fourth.
+/// A stream of six entries, three per block. A group has read five entries and acknowledged the first, the third and
+/// the fourth.
 const GIVEN: [(&str, &str); 9] = [
     ("XADD s 1-0 n 1", "$3 1-0"),
     ("XADD s 2-0 n 2", "$3 2-0"),
@@ -67,7 +68,7 @@ fn delref_removes_references_to_deleted_entries_in_the_trimmed_range() {
         ("XADD s DELREF MINID 3 7-0 n 7", "$3 7-0"),
         ("XPENDING s g", ONE_LEFT),
     ]);
-    // Entries that were trimmed before count as deleted while their block has others, as in Redis.
+    // Trimmed entries count as deleted while their block contains other entries, as in Redis.
     check_given(&[
         ("XTRIM s MAXLEN 3 KEEPREF", ":3"),
         ("XTRIM s MAXLEN 1 DELREF", ":2"),
@@ -83,7 +84,7 @@ fn acked_trims_only_entries_that_no_group_needs() {
             "XRANGE s - +",
             "*4 *2 $3 2-0 *2 $1 n $1 2 *2 $3 4-0 *2 $1 n $1 4 *2 $3 5-0 *2 $1 n $1 5 *2 $3 6-0 *2 $1 n $1 6",
         ),
-        // 2 and 5 are pending, 6 was not read.
+        // Entries 2 and 5 are pending, and entry 6 was not read, so they are not deleted.
         ("XTRIM s ACKED MAXLEN 0", ":1"),
         ("XTRIM s MINID 100 ACKED", ":0"),
         ("XLEN s", ":3"),

@@ -1,16 +1,16 @@
-//! Stream commands, by their reply bytes under RESP2, and in RESP3 where the shape differs.
+//! Tests of stream commands, which compare the bytes of replies in RESP2, and in RESP3 where the structure differs.
 
 use ember_protocol::Protocol;
 use emberkv_core::events::EventClass;
 
 use crate::support::script::{Script, check, check_in};
 
-/// Like [`check`], in RESP2 only, where maps and missing arrays have another form.
+/// Like [`check`], in RESP2 only, for replies with maps or null arrays, whose form differs in RESP3.
 fn check_resp2(steps: &[(&str, &str)]) {
     check_in(Protocol::Resp2, steps);
 }
 
-/// Three entries, and a group that has read nothing.
+/// A stream of three entries, with a group that has read none.
 const GIVEN: [(&str, &str); 4] = [
     ("XADD s 1-1 n 1", "$3 1-1"),
     ("XADD s 2-1 n 2", "$3 2-1"),
@@ -706,7 +706,7 @@ fn xdelex_reports_the_outcome_for_each_entry() {
             "*1 *2 $1 s *2 *2 $3 1-1 *2 $1 n $1 1 *2 $3 2-1 *2 $1 n $1 2",
         ),
         ("XACK s g 1-1", ":1"),
-        // Acknowledged; pending; not read yet; never there.
+        // In order: an acknowledged entry, a pending entry, an entry that was not read yet, and a missing entry.
         ("XDELEX s ACKED IDS 4 1-1 2-1 3-1 9-9", "*4 :1 :2 :2 :-1"),
         ("XDELEX s KEEPREF IDS 1 2-1", "*1 :1"),
         ("XPENDING s g", "*4 :1 $3 2-1 $3 2-1 *1 *2 $1 c $1 1"),

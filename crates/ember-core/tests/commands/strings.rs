@@ -1,4 +1,4 @@
-//! String commands, by their reply bytes.
+//! Tests of string commands, which compare the bytes of replies.
 
 use ember_protocol::Protocol;
 use emberkv_core::local::Local;

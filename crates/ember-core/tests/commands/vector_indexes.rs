@@ -1,4 +1,5 @@
-//! Commands on vector indexes, and the forms of vector set commands that Redis does not have, by their reply bytes.
+//! Tests of commands on vector indexes, and of the forms of vector set commands that Redis does not support, which
+//! compare the bytes of replies.
 
 use ember_protocol::Protocol;
 use emberkv_core::local::Local;
@@ -126,7 +127,7 @@ fn searches_return_the_requested_results() {
         ] {
             assert_eq!(run(&mut local, line), expected, "{kind}: {line}");
         }
-        // An option of another kind of index is an error.
+        // An option that belongs to another kind of index is an error.
         for (line, of, expected) in [
             ("VECTOR.SEARCH films VALUES 1 0 LIMIT 2 EF 9", "HNSW", "*2 $5 alien $4 cube"),
             ("VECTOR.MSEARCH films VECTORS [1,0] K 1 EF 9", "HNSW", "*1 $5 alien"),
@@ -142,13 +143,13 @@ fn searches_return_the_requested_results() {
     }
 }
 
-/// The value of a field of VECTOR.INFO.
+/// Returns the value of a field in the reply of VECTOR.INFO.
 fn info_field(local: &mut Local, index: &str, name: &str) -> String {
     let info = run(local, &format!("VECTOR.INFO {index}"));
     info.split_once(&format!(" {name} ")).unwrap().1.split(' ').next().unwrap().to_owned()
 }
 
-/// A point on a circle.
+/// Returns point number `of` among `all` points on a circle.
 fn point(of: usize, all: usize) -> String {
     let (sine, cosine) = (of as f64 / all as f64 * std::f64::consts::TAU).sin_cos();
     format!("[{cosine:.5},{sine:.5}]")
@@ -182,7 +183,7 @@ fn lists_are_built_when_there_are_enough_vectors() {
         local.keyspace.check_invariants();
     }
     assert_eq!(run(&mut local, "VECTOR.SEARCH points [1,0] K 300 NPROBE 1").split(' ').next(), Some("*212"));
-    // The lists are dumped and restored.
+    // A dump contains the lists, and RESTORE restores them.
     let payload = local.run(&[b"DUMP", b"points"]);
     let start = payload.windows(2).position(|pair| pair == b"\r\n").unwrap() + 2;
     let payload = payload[start..payload.len() - 2].to_vec();
@@ -351,7 +352,7 @@ fn any_arguments_are_answered() {
     let mut local = Local::new(Protocol::Resp3);
     for step in 0..60_000 {
         let mut words = vec![CALLS[random.below(CALLS.len())].as_bytes()];
-        // Half of the calls begin correctly.
+        // Half of the calls begin with valid arguments.
         match (words[0], random.below(4)) {
             (b"VADD", 0) => words.extend([&b"k"[..], b"VALUES", b"2", b"1", b"2"]),
             (b"VADD", 1) => words.extend([&b"l"[..], b"a", b"1", b"2"]),

@@ -1,5 +1,5 @@
-//! Commands on vector sets, by their reply bytes, which equal those of Redis 8.0.6 except for the last digits of
-//! scores.
+//! Tests of commands on vector sets, which compare the bytes of replies. The replies equal those of Redis 8.0.6 except
+//! for the last digits of scores.
 
 use ember_protocol::Protocol;
 use emberkv_core::linking::{self, Next};
@@ -51,7 +51,7 @@ fn removed_elements_are_invisible_before_their_slot_is_freed() {
         }
     }
     for id in 0..200 {
-        // One is replaced, one is removed.
+        // Half of the elements are replaced, the others are removed.
         let line = match id % 2 {
             0 => format!("VADD k VALUES 3 1 2 {id} e{id:03} M 4"),
             _ => format!("VREM k e{id:03}"),
@@ -85,7 +85,7 @@ fn removed_elements_are_invisible_before_their_slot_is_freed() {
             };
             assert!(links.contains("$4") && linked.all(is_other), "{own}: {links}");
         }
-        // The payload has no trace of them.
+        // The payload contains no removed elements.
         let payload = dump(&mut local, "k");
         assert_eq!(reply(&mut local, &[b"RESTORE", b"copy", b"0", &payload, b"REPLACE"]), "+OK");
         assert_eq!(run(&mut local, "VRANGE copy - +"), all);
@@ -109,7 +109,7 @@ fn a_call_links_no_elements_itself() {
     assert_eq!(run(&mut local, &batch), format!(":{COUNT}"));
     assert_eq!(linking::left(&local.keyspace, 0, b"k"), COUNT);
     assert_eq!(local.turn.notices.errands.len(), 1, "the linking thread is notified");
-    // Acknowledged elements are found.
+    // Searches find elements whose addition was acknowledged, even before they are linked.
     assert_eq!(run(&mut local, "VSIM k 70 1 COUNT 1"), "*1 $5 e1206");
     assert_eq!(run(&mut local, &batch), ":0");
     assert_eq!(linking::left(&local.keyspace, 0, b"k"), 2 * COUNT, "replaced elements leave unused slots");
@@ -124,7 +124,7 @@ fn a_call_links_no_elements_itself() {
     local.keyspace.check_invariants();
 }
 
-/// Does the work of the linking threads.
+/// Does all pending work of the linking threads on a key.
 fn link_all(local: &Local, key: &[u8]) {
     while linking::bury(&local.keyspace, 0, key) > 0 {}
     while let Next::Linking(batch) = linking::begin(&local.keyspace, 0, key) {
@@ -318,7 +318,7 @@ fn replies_of_resp3_are_maps_booleans_and_doubles() {
     assert!(facts.ends_with("+hnsw-max-node-uid :3"), "{facts}");
 }
 
-/// DUMP of Redis 8.0.6 after `VADD k VALUES 3 3 -4 0 first SETATTR {"year":1984}`, `… 1 2 2 second` and
+/// The reply of DUMP by Redis 8.0.6 after `VADD k VALUES 3 3 -4 0 first SETATTR {"year":1984}`, `… 1 2 2 second` and
 /// `… -0.5 0.25 8 third SETATTR {"year":1990}`.
 const INT8_OF_REDIS: &str = "\
     0781bde72da2bb1eb40002030203025001020205057468697264050d7b2279656172223a313939307d0503f8047f020b02030280010000\
@@ -326,7 +326,8 @@ const INT8_OF_REDIS: &str = "\
     8001000000020202200201020302813faa88660000000002813f2aaaab4040000005056669727374050d7b2279656172223a313938347d\
     05035f810002080201028001000000020202200202020302813faa88660000000002813f4ccccd40a00000000c0053ee4ed9dacf9080";
 
-/// The same after `VADD k REDUCE 2 VALUES 4 1 2 3 4 a NOQUANT M 4` and `… 4 -2 3 1 b NOQUANT M 4`.
+/// The reply of DUMP by Redis 8.0.6 after `VADD k REDUCE 2 VALUES 4 1 2 3 4 a NOQUANT M 4` and
+/// `… 4 -2 3 1 b NOQUANT M 4`.
 const REDUCED_OF_REDIS: &str = "\
     0781bde72da2bb1eb400020202020244000201020405c31020040000003f00e0090300bf80130100bf05016205089a99193fcdcc4c3f02\
     07020202800100000002010208020102813f118c210000000002813f2aaaab40a00000050161050856077b3fabd248be02070201028001\
@@ -365,7 +366,7 @@ fn payloads_of_redis_are_loaded_with_their_graph() {
     }
     assert!(run(&mut local, "VINFO r").contains("projection-input-dim :4 +size :3"));
     local.keyspace.check_invariants();
-    // A payload written by this server is read again.
+    // The server can also restore the payload that it writes for this value.
     let bytes = dump(&mut local, "r");
     assert_eq!(reply(&mut local, &[b"RESTORE", b"copy", b"0", &bytes]), "+OK");
     assert_eq!(dump(&mut local, "copy"), bytes);
@@ -447,7 +448,7 @@ fn repeated_filters_see_changed_attributes() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (random >> 33) % bound
     };
-    // Attributes by the number of the element; more vectors than any search scans exactly.
+    // The attribute of each element, by the element's number. There are more vectors than any search scans exactly.
     let mut model: Vec<Option<u64>> = Vec::new();
     let add = |local: &mut Local, number: usize, attribute: u64| {
         let state = (number as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);

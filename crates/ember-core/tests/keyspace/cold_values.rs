@@ -1,4 +1,5 @@
-//! Demotion and fetching of values, below all commands: what a snapshot contains of them, and which reads count.
+//! Demotion and fetching of values, tested below the level of commands: the contents of snapshots, and the reads that
+//! count as uses.
 
 use ember_protocol::Protocol;
 use emberkv_core::eviction::demotion::Demoter;
@@ -18,7 +19,7 @@ fn options() -> SnapshotOptions {
     }
 }
 
-/// A list that a snapshot postpones, and a small one.
+/// Adds a heavy list, which the walk of a snapshot leaves to the saver, and a small list.
 fn fill(local: &mut Local) {
     for number in 0..4000 {
         let element = format!("{number}:{}", "x".repeat(60));
@@ -27,7 +28,7 @@ fn fill(local: &mut Local) {
     local.run(&[b"RPUSH", b"light", b"a"]);
 }
 
-/// The names of the keys with cold values in the pieces of a snapshot, and the number of its other keys.
+/// Returns the names of the keys with cold values in the pieces of a snapshot, and the number of its other keys.
 fn names(saver: &mut Saver<'_>) -> (Vec<String>, u64) {
     let (mut cold, mut others) = (Vec::new(), 0);
     while let Some(piece) = saver.next_piece() {
@@ -46,7 +47,8 @@ fn names(saver: &mut Saver<'_>) -> (Vec<String>, u64) {
 
 #[test]
 fn a_snapshot_has_every_value_while_values_are_demoted_and_fetched() {
-    // Demoted before the walk, demoted after it, and fetched before its end.
+    // Whether the values are demoted before the walk, demoted after the walk, and fetched before the end of the
+    // snapshot.
     for (gone_before, gone_behind, back) in [
         (true, false, false),
         (false, true, false),
@@ -140,7 +142,7 @@ fn the_first_fetched_value_is_demoted_first_unless_used_since() {
     const KEYS: usize = 3000;
     let mut local = Local::new(Protocol::Resp2);
     local.turn.settings.policy = EvictionPolicy::AllkeysLru;
-    // In few shards: each has a separate order.
+    // All keys are in a few shards, because each shard has its own queue of fetched values.
     let names = (0..).map(|number| format!("key:{number}").into_bytes());
     let names: Vec<Vec<u8>> = names.filter(|name| local.keyspace.hash(name).shard() < 4).take(KEYS).collect();
     let name = |number: usize| names[number].clone();
@@ -152,7 +154,7 @@ fn the_first_fetched_value_is_demoted_first_unless_used_since() {
         keys.for_each(|number| assert!(local.run(&[b"GET", &name(number)]).starts_with(b"$300")));
         local.turn.now_ms += 10_000;
     };
-    // Other entries may take their positions.
+    // These keys are deleted, so that other entries may take their positions.
     read(&mut local, KEYS - 100..KEYS);
     (KEYS - 100..KEYS).for_each(|number| _ = local.run(&[b"DEL", &name(number)]));
     read(&mut local, 0..400);
@@ -169,7 +171,7 @@ fn the_first_fetched_value_is_demoted_first_unless_used_since() {
     let count = |keys: std::ops::Range<usize>| keys.filter(|&number| here(&name(number))).count();
     assert_eq!(count(0..KEYS - 100), 400);
     let mut demoter = Demoter::default();
-    // New values have to be written, for which there is no space.
+    // New values could only be demoted by writing them, and the log has no space.
     let step =
         |demoter: &mut Demoter, turn: &mut _| demoter.step(&keyspace, turn, &DemotionRules::ANY, |_| None);
     while count(0..KEYS - 100) > 150 {

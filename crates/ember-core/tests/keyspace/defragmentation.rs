@@ -1,4 +1,4 @@
-//! Defragmentation: all data and the accounted bytes stay the same, whatever is moved, and whenever.
+//! Defragmentation: all data and the accounted bytes stay the same, whatever allocations are moved at any time.
 
 use std::sync::Arc;
 use std::thread;
@@ -11,21 +11,21 @@ use emberkv_core::turn::Random;
 
 use crate::support::commands::{contents, draw, run};
 
-/// The most elements of a value that is moved as a whole.
+/// The maximum number of elements of a value that is moved in one step.
 const ELEMENTS_MAX: usize = 20;
 
 fn bytes_of(keyspace: &Keyspace) -> usize {
     (0..SHARDS).map(|shard| keyspace.lock(shard).bytes()).sum()
 }
 
-/// One walk that moves the allocations for which `is_worth_it` is true.
+/// Runs one walk, which moves the allocations for which `is_worth_it` returns true.
 fn defragment(keyspace: &Keyspace, is_worth_it: &mut dyn FnMut(*const u8) -> bool) -> Defragmentation {
     let mut walk = Defragmentation::new();
     while walk.step(keyspace, ELEMENTS_MAX, is_worth_it) {}
     walk
 }
 
-/// A value of the type in its name, with more elements than are moved in one step.
+/// Adds a value of a random type with more elements than one step moves.
 fn add_large(local: &mut Local, random: &mut Random) {
     let (key, count) = (random.below(4), 1 + random.below(700));
     for number in 0..count {
@@ -61,7 +61,7 @@ fn defragmentation_between_random_commands_keeps_data_and_accounts() {
                     _ => _ = run(&mut local, &draw(&mut random, &ids)),
                 }
                 local.database = [0, 1][random.below(2)];
-                // A walk continues while everything changes.
+                // The walk continues while random commands change the keyspace.
                 for _ in 0..random.below(60) {
                     if !walk.step(&keyspace, ELEMENTS_MAX, &mut |_| chance.below(2) == 0) {
                         moved += walk.moved;
@@ -71,7 +71,7 @@ fn defragmentation_between_random_commands_keeps_data_and_accounts() {
             }
             keyspace.check_invariants();
             local.database = 0;
-            // Reading removes expired keys.
+            // Removes expired keys by reading all keys.
             drop(contents(&mut local));
             let (before, bytes) = (contents(&mut local), bytes_of(&keyspace));
             let all = defragment(&keyspace, &mut |_| true);
@@ -86,7 +86,7 @@ fn defragmentation_between_random_commands_keeps_data_and_accounts() {
             assert_eq!((none.moved, none.keys.moved), (0, 0));
         }
         assert!(moved > 1000, "seed {seed}: {moved}");
-        // A round may end right after FLUSHDB.
+        // The limits are low, because a round may end right after FLUSHDB.
         assert!(moved_at_once > 1200 && keys_moved_at_once > 12, "seed {seed}: {moved_at_once}");
     }
 }
@@ -118,7 +118,7 @@ fn all_elements_of_large_values_are_moved_in_steps() {
         }
     }
     assert!(steps > SHARDS && longest < 400, "{steps} steps, {longest} looks");
-    // Each member, and fields with separate names and values.
+    // The walk moves each member, and the fields that store name and value separately.
     assert!((30_000..42_000).contains(&walk.moved), "{}", walk.moved);
     assert_eq!(walk.keys.moved, 4);
     places.sort_unstable();

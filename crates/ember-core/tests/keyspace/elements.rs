@@ -1,4 +1,4 @@
-//! Elements at their real size: many buckets, exact accounts, scans and random draws over all of them.
+//! Hash tables of many elements: the exact account of their memory, scans, and random draws.
 
 use std::collections::HashSet;
 
@@ -44,7 +44,7 @@ fn a_member_takes_little_more_than_its_entry() {
     let mut elements = Elements::new();
     for count in [1000, 10_000, 100_000, 300_000] {
         fill(&mut elements, 0..count);
-        // Entries of 8 bytes and up to 13 of name need 32; slots are 8 bytes at a load of 45 to 90 %.
+        // An entry of 8 bytes plus up to 13 bytes of name takes 32 bytes; slots take 8 bytes at a load of 45 to 90 %.
         let bytes_per_member = elements.memory_bytes() as f64 / count as f64;
         assert!(bytes_per_member < 32.0 + 17.0, "{bytes_per_member} for each of {count}");
     }
@@ -73,7 +73,8 @@ fn draws_reach_every_bucket_equally() {
     let expected = DRAWS_PER_MEMBER as f64;
     let chi_square: f64 = drawn.iter().map(|count| (count - expected).powi(2) / expected).sum();
     let freedom = drawn.len() as f64 - 1.0;
-    // Its distribution has this mean and twice this variance; chance does not exceed five standard deviations.
+    // The mean of chi-square is the number of degrees of freedom, and its variance twice that; chance does not exceed
+    // five standard deviations.
     assert!((chi_square - freedom).abs() < 5.0 * (2.0 * freedom).sqrt(), "{chi_square} of {freedom}");
 }
 

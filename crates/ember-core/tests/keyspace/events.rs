@@ -6,7 +6,7 @@ use emberkv_core::local::Local;
 
 use crate::support::words::words_of;
 
-/// Letters of the classes as `notify-keyspace-events` has them.
+/// The letters of the event classes in `notify-keyspace-events`.
 const LETTERS: [(EventClass, char); 11] = [
     (EventClass::GENERIC, 'g'),
     (EventClass::STRING, '$'),
@@ -21,8 +21,8 @@ const LETTERS: [(EventClass, char); 11] = [
     (EventClass::NEW, 'n'),
 ];
 
-/// Runs each line and compares its events, as `class:name key`; those in databases other than 0 are followed by
-/// `@number`. `PASS ms` advances the clock.
+/// Runs each line and compares its events, written as `class:name key`, followed by `@number` in databases other than
+/// 0. `PASS ms` advances the clock.
 fn check(steps: &[(&str, &str)]) {
     let mut local = Local::new(Protocol::Resp2);
     local.turn.notices.classes = EventClass::all();
@@ -180,8 +180,8 @@ fn a_due_key_expires_before_any_other_event() {
     ]);
 }
 
-/// Calls that store a value at the key `d`, each with whether it replaces a value of any type; the others change only a
-/// value of the same type.
+/// Calls that store a value at the key `d`, each with whether it replaces a value of any type; the other calls only
+/// change a value of the same type.
 const STORING: [(&str, bool); 34] = [
     ("SET d v", true),
     ("SET d v EX 10 GET", false),
@@ -219,7 +219,7 @@ const STORING: [(&str, bool); 34] = [
     ("XADD d 1-1 a b", false),
 ];
 
-/// Runs lines on an empty database, and returns the keys that the last one reported as new.
+/// Runs lines on an empty database, and returns the keys that the last line has reported as new.
 fn new_keys(lines: &[&str]) -> Vec<String> {
     let mut local = Local::new(Protocol::Resp2);
     local.turn.notices.classes = EventClass::NEW;
@@ -241,8 +241,8 @@ fn new_keys(lines: &[&str]) -> Vec<String> {
 fn only_an_absent_key_counts_as_new() {
     for (line, replaces_any) in STORING {
         assert_eq!(new_keys(&[line]), ["d"], "{line}");
-        // An existing value of the type that the call stores. Its source is added again, and an entry of a stream gets
-        // a higher ID.
+        // The call runs again on the value that it has stored. Its source is created again, and an entry of a stream
+        // has a higher ID.
         let again = line.replace("1-1", "2-1");
         let given = ["SET t text", "SADD s a", "RPUSH l 1", &again];
         assert_eq!(new_keys(&[&[line][..], &given].concat()), [""; 0], "{line}");
@@ -256,7 +256,7 @@ fn only_an_absent_key_counts_as_new() {
     assert_eq!(new_keys(&["COPY t d DB 2"]), ["d"]);
     assert_eq!(new_keys(&["COPY t d DB 2", "COPY t d DB 2 REPLACE"]), [""; 0]);
     assert_eq!(new_keys(&["MOVE t 2"]), ["t"]);
-    // Nothing is stored.
+    // A call that stores nothing reports no new key.
     assert_eq!(new_keys(&["SUNIONSTORE d none"]), [""; 0]);
     assert_eq!(new_keys(&["SET d v", "SUNIONSTORE d none"]), [""; 0]);
 }

@@ -9,11 +9,11 @@ use emberkv_core::keyspace::SHARDS;
 use emberkv_core::local::Local;
 use emberkv_core::turn::Random;
 
-/// `maxmemory-samples`, as configured by default.
+/// The default of `maxmemory-samples`.
 const SAMPLES: usize = 5;
 
 fn exists(local: &mut Local, key: &str) -> bool {
-    // TTL reads without updating the eviction clock.
+    // TTL does not update the eviction clock.
     local.run(&[b"TTL", key.as_bytes()]) != b":-2\r\n"
 }
 
@@ -23,7 +23,8 @@ fn set(local: &mut Local, key: &str, value: &[u8], ttl_s: Option<usize>) {
     local.run(if ttl_s.is_some() { &words } else { &words[..3] });
 }
 
-/// The memory of all entries. Slots and the expiry index, a few hundred bytes per shard, are additional.
+/// Returns the memory of all entries in bytes. Slots and the expiry index take a few hundred bytes per shard in
+/// addition.
 fn entry_bytes(local: &Local) -> usize {
     let tables = (0..SHARDS).flat_map(|shard| (0..4).map(move |database| (shard, database)));
     tables
@@ -94,10 +95,10 @@ fn every_database_loses_its_share_of_keys() {
     }
 }
 
-/// Prepares a number of keys before memory runs short.
+/// A function that prepares a number of keys before the memory limit is reached.
 type Prepare = fn(&mut Local, usize);
 
-/// The share of the `kept` and of the other keys that survive when half of the memory is freed.
+/// Returns the fractions of the `kept` and of the other keys that remain after half of the memory was freed.
 fn survivors(policy: EvictionPolicy, prepare: Prepare) -> (f64, f64) {
     const KEYS: usize = 10_000;
     let mut local = Local::new(Protocol::Resp2);
@@ -123,7 +124,7 @@ fn survivors(policy: EvictionPolicy, prepare: Prepare) -> (f64, f64) {
 
 #[test]
 fn each_policy_keeps_the_keys_it_is_named_for() {
-    // Every fourth key is used a minute later, some of them often; they also have the latest expiry.
+    // Every fourth key is used a minute later, some of these keys many times; they also have the latest expiry.
     fn read(local: &mut Local, keys: usize, times: usize) {
         local.turn.now_ms += 60_000;
         for number in (0..keys).step_by(4) {
@@ -151,7 +152,7 @@ fn each_policy_keeps_the_keys_it_is_named_for() {
 #[test]
 fn a_flood_of_writes_stays_within_one_percent_of_the_limit() {
     const LIMIT_BYTES: usize = 16 * 1024 * 1024;
-    /// Commands between two checks of the limit, as in a pipeline.
+    /// The number of commands between two checks of the memory limit, as in a pipeline.
     const BATCH: usize = 64;
     for policy in EvictionPolicy::ALL.iter().copied().filter(|&policy| policy != EvictionPolicy::NoEviction) {
         let mut local = Local::new(Protocol::Resp2);
@@ -175,7 +176,8 @@ fn a_flood_of_writes_stays_within_one_percent_of_the_limit() {
     }
 }
 
-/// Ranks 0.. with probability proportional to 1 / (rank + 1)^s, by inversion of the cumulative sums.
+/// A Zipf distribution: rank r from 0 on has a probability proportional to 1 / (r + 1)^s, drawn by inversion of the
+/// cumulative sums.
 struct Zipf(Vec<f64>);
 
 impl Zipf {
@@ -193,13 +195,13 @@ impl Zipf {
         self.0.partition_point(|&sum| sum <= target)
     }
 
-    /// The hit ratio of a cache that contains the `count` most popular keys.
+    /// Returns the hit ratio of a cache that contains the `count` most popular keys.
     fn best(&self, count: usize) -> f64 {
         self.0[count - 1] / self.0[self.0.len() - 1]
     }
 }
 
-/// A cache of `capacity` keys that evicts the least recently used one.
+/// A cache of `capacity` keys that evicts the least recently used key.
 struct ExactLru {
     capacity: usize,
     by_use: BTreeMap<u64, usize>,
@@ -223,11 +225,11 @@ impl ExactLru {
 
 const UNIVERSE: usize = 100_000;
 const ACCESSES: usize = 400_000;
-/// The first accesses, while the cache fills and settles, are not counted.
+/// The number of accesses at the beginning that are not counted, while the cache fills and settles.
 const WARM_UP: usize = ACCESSES / 2;
 
-/// The keys of the accesses of one run. With `shift`, popularity changes: after every `shift` accesses, the ranks name
-/// other keys.
+/// Returns the keys of the accesses of one run. With `shift`, the popularity changes: after every `shift` accesses, the
+/// ranks mean other keys.
 fn trace(zipf: &Zipf, shift: Option<usize>) -> Vec<usize> {
     let mut random = Random::seeded(2026);
     (0..ACCESSES)
@@ -238,7 +240,7 @@ fn trace(zipf: &Zipf, shift: Option<usize>) -> Vec<usize> {
         .collect()
 }
 
-/// The hit ratio of a cache of about a tenth of the keys under `policy`, and the number of keys it held.
+/// Returns the hit ratio under `policy` of a cache of about a tenth of the keys, and the number of keys in the cache.
 fn cached(policy: EvictionPolicy, trace: &[usize], accesses_per_s: usize) -> (f64, usize) {
     let mut local = Local::new(Protocol::Resp2);
     local.turn.settings.policy = policy;
@@ -270,8 +272,8 @@ fn exact(capacity: usize, trace: &[usize]) -> f64 {
     hits.count() as f64 / (trace.len() - WARM_UP) as f64
 }
 
-/// Hit ratios: ours under `policy`, and that of an exact LRU with the same number of keys. Prints them with the best
-/// possible ratio for a popularity that never changes.
+/// Returns the hit ratio of the keyspace under `policy`, and that of an exact LRU with the same number of keys. Prints
+/// both with the best possible ratio for a constant popularity.
 fn compare(policy: EvictionPolicy, s: f64, shift: Option<usize>, accesses_per_s: usize) -> (f64, f64) {
     let zipf = Zipf::new(UNIVERSE, s);
     let trace = trace(&zipf, shift);
@@ -284,7 +286,7 @@ fn compare(policy: EvictionPolicy, s: f64, shift: Option<usize>, accesses_per_s:
     (ours, exact)
 }
 
-/// Enough accesses that a whole cache of keys is accessed in a few ticks of the LRU clock.
+/// Accesses per second, so many that all cached keys are accessed within a few ticks of the LRU clock.
 const FAST: usize = 10_000;
 
 #[test]
@@ -297,7 +299,8 @@ fn sampled_lru_is_close_to_exact_lru() {
 
 #[test]
 fn lfu_beats_exact_lru_on_stable_popularity() {
-    // A static popularity consists of frequency: LFU should close part of the gap between LRU and the best ratio.
+    // With a constant popularity, frequency is what counts: LFU should close part of the gap between LRU and the best
+    // ratio.
     for s in [0.8, 0.99, 1.2] {
         let (ours, exact) = compare(EvictionPolicy::AllkeysLfu, s, None, FAST);
         assert!(ours >= exact, "zipf {s}: {ours} against {exact}");
@@ -306,8 +309,9 @@ fn lfu_beats_exact_lru_on_stable_popularity() {
 
 #[test]
 fn lfu_adapts_to_changed_popularity_within_minutes() {
-    // Three hours; every three minutes a hundredth of the cached keys becomes unpopular. Counters decay by one a
-    // minute, so formerly popular keys occupy memory for a while; the bound limits how long.
+    // The run simulates three hours; every three minutes a hundredth of the cached keys becomes unpopular. LFU counters
+    // decay by one per minute, so formerly popular keys occupy memory for some minutes; the assertion limits this
+    // effect.
     let (ours, exact) = compare(EvictionPolicy::AllkeysLfu, 0.99, Some(6667), 37);
     assert!(ours >= 0.9 * exact, "{ours} against {exact}");
 }

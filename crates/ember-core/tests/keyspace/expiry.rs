@@ -1,4 +1,4 @@
-//! Expired keys are never visible, are removed soon without any access, and cost bounded work and memory.
+//! Expired keys are never visible, are removed within 200 ms without any access, and cost bounded work and memory.
 
 use ember_protocol::Protocol;
 use emberkv_core::keyspace::SHARDS;
@@ -19,7 +19,7 @@ fn is_there(local: &mut Local, key: &str) -> bool {
     }
 }
 
-/// The memory of the expiry index: all that is neither entries nor slots.
+/// Returns the memory of the expiry index in bytes: that of the shards except entries and slots.
 fn index_bytes(local: &Local) -> usize {
     let other = |shard: usize| {
         let data = local.keyspace.lock(shard);
@@ -35,7 +35,7 @@ fn a_million_keys_expire_on_time_with_bounded_work() {
     const KEYS: usize = 1_000_000;
     const SPREAD_MS: i64 = 60_000;
     const TICK_MS: i64 = 100;
-    /// More than two ticks of the index.
+    /// The maximum delay of a removal in ms: more than two ticks of the expiry index.
     const LATE_MAX_MS: i64 = 200;
     const BUDGET: usize = 1000;
 
@@ -47,7 +47,7 @@ fn a_million_keys_expire_on_time_with_bounded_work() {
         set(&mut local, &number.to_string(), Some(ttl_ms));
     }
     let full_bytes = local.keyspace.used_bytes();
-    // The number of keys that expire after each ms.
+    // For each millisecond, the number of keys that expire after it.
     let mut left = vec![0usize; SPREAD_MS as usize + 2];
     ttls_ms.iter().for_each(|&ttl_ms| left[ttl_ms as usize - 1] += 1);
     for ms in (0..=SPREAD_MS as usize).rev() {
@@ -95,7 +95,7 @@ fn keys_that_are_not_due_are_not_visited_repeatedly() {
         local.turn.now_ms += 100;
         looks += local.keyspace.expire_due(0..SHARDS, &mut local.turn, usize::MAX).1;
     }
-    // 100 of 3600 seconds have passed: every reference has moved by a few buckets at most.
+    // 100 of 3600 seconds have passed, in which each reference has moved by a few buckets at most.
     assert!(looks <= 12 * 10_000, "{looks} looks");
     assert_eq!(local.keyspace.len(0), 10_000);
 }
@@ -116,7 +116,7 @@ fn a_backlog_is_worked_off_within_the_budget_of_each_call() {
     assert!(calls < 5000, "{calls} calls");
 }
 
-/// A few references stay in each shard before a cleanup is worthwhile.
+/// The bytes of stale references that may remain in all shards, because a few of them do not justify a rebuild.
 const SLACK_BYTES: usize = SHARDS * 4096;
 
 #[test]

@@ -1,4 +1,4 @@
-//! The journal: replaying the recorded effects of commands, expiry and eviction on an empty keyspace gives the same
+//! The journal: replaying the recorded effects of commands, expiry and eviction on an empty keyspace produces the same
 //! contents.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use emberkv_core::turn::Random;
 
 use crate::support::commands::{contents, run, run_random};
 
-/// A keyspace whose changes are recorded. All calls that can run on borrowed values do.
+/// Returns a keyspace whose changes are recorded. All calls that can run on borrowed values do so.
 fn journaled() -> Local {
     let mut local = Local::new(Protocol::Resp2);
     (local.borrows_values, local.turn.settings.short_call_steps) = (true, 0);
@@ -19,7 +19,7 @@ fn journaled() -> Local {
     local
 }
 
-/// The words of a command in RESP.
+/// Returns the words of a command in RESP.
 fn parse(command: &[u8]) -> Vec<Vec<u8>> {
     let mut batch = Batch::new();
     let status = Parser::new().parse(command, &mut batch, &Limits::default());
@@ -28,13 +28,13 @@ fn parse(command: &[u8]) -> Vec<Vec<u8>> {
     batch.command(0, command).iter().map(<[u8]>::to_vec).collect()
 }
 
-/// The effects of a segment as lines.
+/// Returns the effects of a segment as command lines.
 fn lines(segment: &Segment) -> Vec<String> {
     let effects = segment.records().flat_map(|(_, effects)| effects.map(|effect| parse(effect.command)));
     effects.map(|words| String::from_utf8_lossy(&words.join(&b" "[..])).into_owned()).collect()
 }
 
-/// Replays the effects on an empty keyspace.
+/// Replays the effects of the segments on an empty keyspace.
 fn replay(segments: &[Segment], now_ms: i64) -> Local {
     let mut copy = Local::new(Protocol::Resp2);
     copy.turn.replay_at(now_ms);
@@ -55,7 +55,7 @@ fn replay(segments: &[Segment], now_ms: i64) -> Local {
     copy
 }
 
-/// Lines of the history in a report.
+/// The maximum number of lines of the history that a failure report shows.
 const HISTORY_SHOWN: usize = 300;
 
 #[test]
@@ -145,20 +145,21 @@ fn effects_of_time_or_chance_are_recorded_by_their_outcome() {
     }
 }
 
-/// Options of newer Redis versions in commands of older ones.
+/// Options that newer versions of Redis have added to commands of Redis 7.
 const NEWER_OPTIONS: [&str; 13] = [
     "DELREF", "ACKED", "KEEPREF", "IFEQ", "IFNE", "IFDEQ", "IFDNE", "TIER", "FNX", "DIFF", "DIFF1", "ANDOR",
     "ONE",
 ];
 
-/// Replicas may be older than the commands that this server supports.
+/// Fails if Redis 7 does not support the recorded command, because replicas may be older than the commands of this
+/// server.
 fn assert_known_to_redis_7(line: &str) {
     let mut words = line.split(' ');
     let name = words.next().unwrap();
     let mut commands = FAMILIES.iter().copied().flatten().copied().flatten();
     let command = commands.find(|command| command.spec.name.eq_ignore_ascii_case(name)).unwrap();
     let since: Vec<u32> = command.spec.since.split('.').map(|part| part.parse().unwrap()).collect();
-    // Redis 7 does not have these kinds of values: fields that expire, and vectors.
+    // Redis 7 does not support these kinds of values: hash fields that expire, and vector sets.
     let is_of_others = ["HPEXPIREAT", "HPERSIST"].contains(&name) || name.starts_with('V');
     assert!(since.as_slice() <= [7, 0, 15].as_slice() || is_of_others, "{line}");
     assert!(!words.any(|word| NEWER_OPTIONS.contains(&word)), "{line}");
@@ -227,7 +228,7 @@ fn a_run_ends_at_a_unit_at_another_database_and_at_its_bounds() {
     assert_eq!(run_of(0, u64::MAX, usize::MAX), (3, 0));
     assert_eq!(run_of(1, u64::MAX, usize::MAX), (2, 0));
     assert_eq!(run_of(0, 2, usize::MAX), (2, 0));
-    // The requested number of bytes, and the remainder of the last one.
+    // The result has the requested number of bytes, plus the remainder of the last record.
     assert_eq!(run_of(0, u64::MAX, bytes(0)), (1, 0));
     assert_eq!(run_of(0, u64::MAX, bytes(0) + 1), (2, 0));
     assert_eq!(run_of(3, u64::MAX, usize::MAX), (1, 1));

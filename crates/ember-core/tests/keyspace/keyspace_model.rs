@@ -1,5 +1,5 @@
-//! The keyspace compared with a safe model: random commands in several databases give the same replies, and every byte,
-//! count and table stays consistent.
+//! The keyspace compared with a safe model: random commands in several databases produce the same replies, and every
+//! byte, count and table stays consistent.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ const DATABASES: usize = 4;
 #[derive(Clone, Copy, Debug)]
 enum Value {
     Int(i64),
-    /// A number of bytes that all have this value.
+    /// A string of this many bytes, all with the same value.
     Bytes(usize, u8),
 }
 
@@ -65,9 +65,9 @@ enum Step {
     SwapDb(usize, usize),
     Advance(i64),
     ExpireDue(usize),
-    /// Sets a number of keys of the bulk, every second one with an expiry.
+    /// Sets a number of bulk keys, every second one with an expiry.
     Fill(usize, i64),
-    /// Removes a number of keys of the bulk.
+    /// Removes a number of bulk keys.
     Drain(usize),
 }
 
@@ -116,7 +116,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn name(key: u8) -> Vec<u8> {
-    // Lengths of all widths of the length field, and the empty key.
+    // Names whose lengths cover all widths of the length field, and the empty name.
     vec![b'a' + key; [0, 1, 2, 30, 254, 255, 300][usize::from(key)]]
 }
 
@@ -198,7 +198,7 @@ fn run(local: &mut Local, words: &[&[u8]]) -> Reply {
     read_reply(&local.run(words))
 }
 
-/// Runs one step on both and compares the replies.
+/// Runs one step on the keyspace and the model, and compares the replies.
 fn take_step(local: &mut Local, model: &mut Model, step: &Step) -> Result<(), TestCaseError> {
     let integer = |flag: bool| Reply::Integer(flag.into());
     let (got, expected) = match *step {
@@ -354,10 +354,10 @@ fn take_step(local: &mut Local, model: &mut Model, step: &Step) -> Result<(), Te
     Ok(())
 }
 
-/// Compares all contents and counts.
+/// Compares all contents and counts of the keyspace with those of the model.
 fn compare(local: &mut Local, model: &Model) -> Result<(), TestCaseError> {
     local.keyspace.check_invariants();
-    // Exactly the keys that have been due for two ticks are removed then.
+    // Active expiry must remove exactly the keys that have been due for two ticks.
     local.keyspace.expire_due(0..SHARDS, &mut local.turn, usize::MAX);
     for (number, database) in model.databases.iter().enumerate() {
         let mut seen = 0;

@@ -1,4 +1,4 @@
-//! Calls that run on borrowed values: the same replies, changes, events and records as under the locks.
+//! Calls that run on borrowed values have the same replies, changes, events and records as under the locks.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn command(name: &str) -> &'static DataCommand {
     all.find(|command| command.spec.name == name).unwrap()
 }
 
-/// The command, or subcommand, that a line calls.
+/// Returns the command, or subcommand, that a line calls.
 fn command_of(line: &str) -> &'static DataCommand {
     let mut words = line.split(' ').map(str::to_ascii_lowercase);
     let found = command(&words.next().unwrap());
@@ -40,7 +40,7 @@ fn batch(line: &str) -> OwnedBatch {
     call
 }
 
-/// Borrows the values of a call, unless it is short and was run.
+/// Runs a call; if it is long-running, borrows its values instead and returns the loan.
 fn take_if_long(local: &mut Local, line: &str) -> Option<Loan> {
     let call = batch(line);
     let command = command_of(line);
@@ -58,12 +58,12 @@ fn take_if_long(local: &mut Local, line: &str) -> Option<Loan> {
     loan
 }
 
-/// Borrows the values of a long call.
+/// Borrows the values of a call, which must be long-running.
 fn take(local: &mut Local, line: &str) -> Loan {
     take_if_long(local, line).unwrap_or_else(|| panic!("{line} is short"))
 }
 
-/// Stores the results of a call. Returns whether its keys had not changed.
+/// Stores the results of a call. Returns false if its keys have changed.
 fn give_back(local: &mut Local, loan: &mut Loan) -> bool {
     let keyspace = Arc::clone(&local.keyspace);
     let mut guards = Guards::None;
@@ -95,14 +95,14 @@ fn lending() -> Local {
     local
 }
 
-/// The effects that were recorded since they were last taken, with their databases.
+/// Returns the effects recorded since the last call, each with the number of its database.
 fn effects(local: &mut Local) -> Vec<(usize, String)> {
     let segment = local.turn.journal.take();
     let effects = segment.records().flat_map(|(_, effects)| effects);
     effects.map(|effect| (effect.database, String::from_utf8_lossy(effect.command).into_owned())).collect()
 }
 
-/// The lines of a reply in an order that does not depend on that of a hash table.
+/// Returns the lines of a reply, sorted, because their order may depend on that of a hash table.
 fn sorted_lines(reply: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = reply.split("\r\n").collect();
     lines.sort_unstable();
@@ -120,7 +120,7 @@ fn random_calls_have_the_same_effect_on_borrowed_values_as_under_locks() {
         let mut ids = vec!["0-1".to_owned()];
         for step in 0..300 {
             let line = draw(&mut random, &ids);
-            // Random choices have another seed on borrowed values.
+            // Random choices on borrowed values use another seed, so the results differ.
             if line.starts_with("SPOP") {
                 continue;
             }
@@ -128,7 +128,7 @@ fn random_calls_have_the_same_effect_on_borrowed_values_as_under_locks() {
             let mut seen = Vec::new();
             for (local, borrows_values) in [(&mut here, false), (&mut lent, true)] {
                 local.turn.now_ms += passed_ms;
-                // The lookup removes expired keys.
+                // Removes expired keys by reading all keys.
                 contents(local);
                 effects(local);
                 local.turn.notices.events.clear();
@@ -170,22 +170,22 @@ fn random_calls_give_the_same_replies_on_borrowed_values() {
             if !command.run.may_be_long() || reply.starts_with('-') {
                 continue;
             }
-            // Calls that read their own result differ each time.
+            // Calls that read their own result have another result each time.
             let call = batch(&line);
             let mut keys = command.spec.key_positions(call.command(0)).map(|arg| call.command(0).at(arg));
             let target = keys.next().filter(|_| command.spec.flags.contains(Flags::WRITE));
             if target.is_some_and(|target| keys.any(|key| key == target)) {
                 continue;
             }
-            // Once more, under the locks and on borrowed values.
+            // The call runs again, first under the locks and then on borrowed values.
             let here = run(&mut local, &line);
-            // The lookup removes expired keys.
+            // Removes expired keys by reading all keys.
             contents(&mut local);
             let contents_here = contents(&mut local);
             local.turn.notices.events.clear();
             let again = run(&mut local, &line);
             let events = std::mem::take(&mut local.turn.notices.events);
-            // So do calls that change a value in place, or choose at random.
+            // Calls that change a value in place or choose at random also have another result each time.
             if command.spec.name.contains("rand") || again != here || contents(&mut local) != contents_here {
                 continue;
             }
@@ -201,7 +201,7 @@ fn random_calls_give_the_same_replies_on_borrowed_values() {
     }
 }
 
-/// Lines that create a key, and a long call on it.
+/// Lines that create a key, each with a long-running call on the key.
 const LONG_CALLS: &[(&str, &str)] = &[
     ("HSET h a 1 b 2", "COPY h to"),
     ("HSET h a 1 b 2", "COPY h to DB 1"),
@@ -278,7 +278,7 @@ fn calls_that_name_many_elements_run_on_borrowed_values() {
         loan.run(&local.keyspace, &mut reply).unwrap();
         assert!(give_back(&mut local, &mut loan), "{shown}");
         local.keyspace.check_invariants();
-        // Once more, under the locks.
+        // The same lines run again, under the locks.
         let mut other = lending();
         run(&mut other, &given);
         assert_eq!(String::from_utf8(reply.to_vec()).unwrap(), run(&mut other, &call), "{shown}");
@@ -410,7 +410,7 @@ fn borrowed_values_stay_unchanged_while_their_keys_change() {
     local.keyspace.check_invariants();
 }
 
-/// Whether a call is too long to be run under the locks.
+/// Returns whether a call is long-running, so that it is not run under the locks.
 fn is_long(local: &mut Local, line: &str) -> bool {
     take_if_long(local, line).is_some()
 }
@@ -448,7 +448,7 @@ fn the_length_of_a_search_counts_the_vectors_and_attributes_it_may_read() {
     ] {
         assert_eq!(is_long(&mut local, line), expected, "{line}");
     }
-    // Texts that are read and written count, even if they are much longer than the mean.
+    // Texts that are read or written count with their own length, even if they are much longer than the mean.
     local.turn.settings.short_call_steps = 5000;
     let nearest = "VSIM v ELE e7 EF 10 COUNT 1";
     let filtered = "VSIM v ELE e7 EF 10 FILTER .a==5 FILTER-EF 50";
@@ -488,7 +488,7 @@ fn no_result_is_stored_when_a_key_has_changed() {
         let before = contents(&mut local);
         assert!(!give_back(&mut local, &mut loan), "{change}");
         assert_eq!(contents(&mut local), before, "{change}");
-        // The watch is removed.
+        // The watch of the loan was removed.
         let observed =
             (0..emberkv_core::keyspace::SHARDS).any(|at| local.keyspace.lock(at).observers().is_some());
         assert!(!observed, "{change}");

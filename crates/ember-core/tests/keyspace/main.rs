@@ -1,4 +1,4 @@
-//! The guarantees of the keyspace: entries, expiry, eviction, iteration, events, the journal and snapshots.
+//! Tests of the keyspace: entries, expiry, eviction, iteration, events, the journal and snapshots.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 

@@ -1,4 +1,4 @@
-//! Keys as commands: running them on an empty keyspace rebuilds the keys.
+//! The commands that rebuild keys: running them on an empty keyspace creates the same keys.
 
 use ember_protocol::Protocol;
 use emberkv_core::keyspace::SHARDS;
@@ -38,7 +38,7 @@ fn run_all(copy: &mut Local, mut commands: &[u8]) {
     }
 }
 
-/// Takes a line with a number after a mark.
+/// Removes a line from the bytes that consists of `mark` and a number; returns the number.
 fn head(bytes: &mut &[u8], mark: u8) -> usize {
     let end = bytes.windows(2).position(|window| window == b"\r\n").unwrap();
     let (line, rest) = bytes.split_at(end);

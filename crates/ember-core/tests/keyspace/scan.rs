@@ -1,4 +1,5 @@
-//! SCAN returns every key that is present throughout exactly once, whatever is added and removed between the calls.
+//! SCAN returns every key that exists during the whole iteration exactly once, whatever keys are added and removed
+//! between the calls.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,7 @@ use ember_protocol::Protocol;
 use emberkv_core::local::Local;
 use proptest::prelude::*;
 
-/// One call; returns the next cursor and the keys.
+/// Runs one call; returns the next cursor and the keys.
 fn scan(local: &mut Local, cursor: &str, options: &[&str]) -> (String, Vec<String>) {
     let mut words: Vec<&[u8]> = vec![b"SCAN", cursor.as_bytes()];
     words.extend(options.iter().map(|word| word.as_bytes()));
@@ -27,7 +28,8 @@ fn clear(local: &mut Local, prefix: &str, range: std::ops::Range<usize>) {
     });
 }
 
-/// Iterates to the end, letting `between` change the keyspace after each call; returns how often each key was returned.
+/// Iterates to the end, and calls `between` after each call to change the keyspace. Returns how many times each key was
+/// returned.
 fn iterate(
     local: &mut Local,
     options: &[&str],
@@ -89,7 +91,8 @@ proptest! {
         let mut calls = 0;
         let seen = iterate(&mut local, &["COUNT", &count.to_string()], |local| {
             calls += 1;
-            // Changes of thousands of keys at first, then the rest of the iteration at rest.
+            // Thousands of keys change after each of the first calls; the keyspace does not change during the rest of
+            // the iteration.
             if calls <= 12 && let Some(&(bound, add)) = changes.next() {
                 if add { fill(local, "pass:", 0..bound) } else { clear(local, "pass:", 0..bound) }
             }

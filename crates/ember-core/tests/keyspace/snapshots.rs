@@ -1,4 +1,4 @@
-//! Snapshots: whatever changes while one is saved, it contains the data of the moment at which it was taken.
+//! Snapshots: a snapshot contains the data of the moment at which it was taken, whatever changes while it is saved.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,10 +21,10 @@ use emberkv_core::types::limits::EncodingLimits;
 
 const DATABASES: usize = 16;
 
-/// Keys with their databases, expiries and values.
+/// Keys, each with its database, expiry and value.
 type Keys = Vec<(usize, Vec<u8>, Option<i64>, Value)>;
 
-/// The saved data, and the number of large values that were shared with the keyspace.
+/// The data of a snapshot, and the number of large values that it has shared with the keyspace.
 #[derive(Default)]
 struct Saved {
     keys: Keys,
@@ -47,7 +47,7 @@ fn value_of(write: impl FnOnce(&mut emberkv_core::rdb::Writer<Vec<u8>>) -> Kind)
     read_value(&mut Reader::new(&bytes[..]), kind, &EncodingLimits::DEFAULT).unwrap()
 }
 
-/// Reads the keys of a block as the loader of a file does.
+/// Reads the keys of a block as the loader of an RDB file does.
 fn parse(database: usize, block: &Encoded, keys: &mut Keys) {
     let mut left = block.bytes();
     let mut count = 0;
@@ -92,7 +92,7 @@ impl Saved {
     }
 }
 
-/// Takes all pieces out of a snapshot, on a separate thread; `delay` is called for each.
+/// Takes all pieces of a snapshot on a separate thread; calls `delay` for each piece.
 fn save(
     snapshot: &Arc<Snapshot>,
     keyspace: &Arc<Keyspace>,
@@ -110,7 +110,7 @@ fn save(
     })
 }
 
-/// All keys in their present state, expired ones included.
+/// Returns all keys in their current state, including expired keys.
 fn keys_of(keyspace: &Keyspace) -> Keys {
     let mut keys = Vec::new();
     for shard in 0..SHARDS {
@@ -126,7 +126,7 @@ fn keys_of(keyspace: &Keyspace) -> Keys {
     keys
 }
 
-/// A keyspace with these keys, which must be different.
+/// Returns a keyspace with these keys, whose names must be different.
 fn with_keys(keys: Keys, now_ms: i64) -> Local {
     let mut local = Local::new(Protocol::Resp2);
     local.turn.now_ms = now_ms;
@@ -142,7 +142,7 @@ fn with_keys(keys: Keys, now_ms: i64) -> Local {
     local
 }
 
-/// Draws a command that creates a large value: a string, or one with many elements.
+/// Returns a random command that creates a large value: a long string, or a value with many elements.
 fn draw_large(random: &mut Random) -> String {
     let number = random.below(4);
     match random.below(6) {
@@ -185,7 +185,7 @@ fn a_snapshot_saves_the_data_of_its_start_despite_later_changes() {
             let mut walking = [true; 2];
             while walking.contains(&true) {
                 (0..random.below(3)).for_each(|_| change(&mut local, &mut random));
-                // Moving an entry is no change.
+                // Moves entries, which does not count as a change.
                 for _ in 0..random.below(40) {
                     if !moving.step(&keyspace, 10, &mut |_| true) {
                         moving = Defragmentation::new();
@@ -298,7 +298,7 @@ fn calls_wait_for_large_values_and_for_the_memory_limit() {
     let snapshot = keyspace.begin_snapshot(options(local.turn.now_ms));
     assert!(!must_wait("large") && !must_wait("light:0") && !must_wait("new"));
     assert!(must_wait("heavy"));
-    // Commands may change small values, up to a limit.
+    // While the snapshot waits, commands may change small values, up to the limit of handed-over bytes.
     let mut changed = 0;
     while !must_wait(&format!("light:{changed}")) {
         run(&mut local, &format!("APPEND light:{changed} y"));
@@ -312,7 +312,7 @@ fn calls_wait_for_large_values_and_for_the_memory_limit() {
     let mut saver = Saver::new(Arc::clone(&snapshot), &keyspace, move || {
         count.fetch_add(1, Ordering::Relaxed);
     });
-    // The requested value comes first, and is retained until the next piece is requested.
+    // The requested value is the first piece, and is held until the next piece is requested.
     let mut saved = Saved::default();
     let first = saver.next_piece().unwrap();
     saved.take(&first);
@@ -355,7 +355,7 @@ fn retained_values_are_counted_and_bounded() {
         let expected = changed * VALUE_BYTES;
         assert!((expected..expected + changed * 50).contains(&held_back.bytes()), "{changed}");
     }
-    // Commands that cannot wait continue, and do not count.
+    // Commands that cannot wait continue, and the bytes that they hand over are not counted.
     (changed..2 * changed).for_each(|number| _ = run(&mut local, &format!("DEL key:{number}")));
     assert!(held_back.bytes() <= limits.preimage_bytes + limits.walked_bytes);
     let mut saver = Saver::new(Arc::clone(&snapshot), &keyspace, || {});
@@ -385,7 +385,7 @@ fn a_vector_set_changes_while_it_is_saved_without_waiting() {
             linking::commit(&local.keyspace, 0, b"v", &linking::plan(&batch));
         }
     };
-    // The set changes once before it is saved, and once while it is written.
+    // The set changes before it is saved, or while it is being written.
     for changes_before in [true, false] {
         let mut local = Local::new(Protocol::Resp2);
         local.turn.settings.links_vectors_later = true;

@@ -1,4 +1,4 @@
-//! Several threads on one keyspace: atomic changes stay whole, and everything is consistent at the end.
+//! Several threads on one keyspace: atomic changes are never partially visible, and all data are consistent at the end.
 
 use std::sync::Arc;
 use std::thread;
@@ -67,13 +67,13 @@ fn renames_and_moves_never_lose_or_duplicate_a_key() {
     check_at_rest(&local);
 }
 
-/// Moves one from the first key's number to the second's.
+/// A command that subtracts one from the number at the first key and adds one to that at the second.
 const TRANSFER: DataCommand = Command::new(
     Spec { name: "transfer", keys: &[KeySpec::range(1, 2, KeyFlags::RW)], ..Spec::DEFAULT },
     Run::Keys(transfer),
 );
 
-/// Replies with the sum of all keys' numbers.
+/// A command that replies with the sum of the numbers at all its keys.
 const SUM: DataCommand = Command::new(
     Spec { name: "sum", keys: &[KeySpec::from(1, 1, KeyFlags::RO)], ..Spec::DEFAULT },
     Run::Keys(sum),
@@ -111,7 +111,8 @@ fn transfers_between_counters_keep_their_sum_for_every_reader() {
             scope.spawn(move || {
                 let mut turn = Turn::new(0, seed + 1);
                 let mut random = Random::seeded(seed + 100);
-                // Kept from one command to the next, as in a pipeline, and released at the end of each batch.
+                // The locks are held from one command to the next, as in a pipeline, and released at the end of each
+                // batch.
                 let mut guards = Guards::None;
                 let mut reply = Reply::new(Protocol::Resp2);
                 for step in 0..60_000 {
@@ -149,7 +150,7 @@ fn transfers_between_counters_keep_their_sum_for_every_reader() {
     check_at_rest(&local);
 }
 
-/// A random command on a few keys of the database in which it runs.
+/// Returns a random command on a few keys of the selected database.
 fn random_command(random: &mut Random) -> String {
     let (a, b) = (random.below(300), random.below(300));
     match random.below(24) {

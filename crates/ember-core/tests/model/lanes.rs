@@ -1,6 +1,6 @@
-//! A replica that applies on all cores, under a model checker: rounds of units in lanes, run by the link's worker and
-//! by helpers that join at any time, with readers, snapshots and a change of the role at the same time. Runs with
-//! `RUSTFLAGS="--cfg shuttle" cargo test -p emberkv-core --test model lanes`.
+//! A replica that applies on all cores, under a model checker: rounds of units in lanes, run by the worker of the
+//! replication link and by helpers that join at any time, while readers, snapshots and a change of the role run
+//! concurrently. Runs with `RUSTFLAGS="--cfg shuttle" cargo test -p emberkv-core --test model lanes`.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ const SCHEDULES: usize = 3000;
 const SHARDS: usize = 4;
 const LANES: usize = 2;
 const ROUNDS: usize = 3;
-/// The link's worker, which is number 0, two helpers, and one that takes snapshots and changes the role.
+/// The number of workers: worker 0, which has the replication link, two helpers, and a worker that takes snapshots and
+/// changes the role.
 const WORKERS: usize = 4;
 
 /// The shards that each unit of a round changes atomically.
@@ -24,24 +25,24 @@ fn lane_of(shard: usize) -> usize {
     shard * LANES / SHARDS
 }
 
-/// The contents of each shard: the numbers of the units that have changed it, of all rounds.
+/// The shared state: for each shard, the numbers of the units of all rounds that have changed it, in order.
 struct Replica {
     gate: Gate,
     shards: Vec<Mutex<Vec<usize>>>,
     round: Mutex<Option<Arc<Lanes>>>,
-    /// The number of applied units as other threads read it: exact under exclusive access.
+    /// The number of applied units, which is exact for a reader with exclusive access.
     applied: Mutex<usize>,
     is_cut: AtomicBool,
 }
 
 impl Replica {
-    /// The contents of a shard when exactly the first units are applied.
+    /// Returns the contents of a shard when exactly the first `units` units are applied.
     fn prefix(units: usize, shard: usize) -> Vec<usize> {
         (0..units).filter(|unit| UNITS[unit % UNITS.len()].contains(&shard)).collect()
     }
 }
 
-/// Keeps the lock of a shard from one unit to the next, as workers do.
+/// Applies units, and holds the lock of a shard from one unit to the next, as workers do.
 struct Applier<'r> {
     replica: &'r Replica,
     first_unit: usize,
@@ -106,7 +107,7 @@ fn help(replica: &Replica, worker: usize) {
     }
 }
 
-/// Reads two shards atomically: units that change both are in both or in none.
+/// Reads two shards atomically: a unit that changes both shards must be visible in both or in neither.
 fn read(replica: &Replica) {
     let (one, other) = (thread_rng().gen_range(0..SHARDS - 1), SHARDS - 1);
     let (one_data, other_data) = (replica.shards[one].lock(), replica.shards[other].lock());
@@ -122,8 +123,8 @@ fn read(replica: &Replica) {
     }
 }
 
-/// A snapshot, and possibly a change of the role, with exclusive access: the data are a prefix of the history, of
-/// exactly the recorded length.
+/// Takes a snapshot and, if `promotes`, changes the role, with exclusive access: the data must be a prefix of the
+/// history, of exactly the recorded length.
 fn take_snapshot(replica: &Replica, worker: usize, promotes: bool) {
     replica.gate.enter(worker);
     let exclusive = replica.gate.close(worker);

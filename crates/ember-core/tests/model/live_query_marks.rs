@@ -1,6 +1,6 @@
-//! Live queries under all schedules that the model checker finds: every watcher ends with the last state, whatever
-//! changes, runs, begins and ends at the same time. Runs with
-//! `RUSTFLAGS="--cfg shuttle" cargo test -p emberkv-core --test model live_queries`.
+//! Live queries under all schedules that the model checker finds: every watcher finally has the last state, whatever
+//! keys change and watchers come and go concurrently. Runs with
+//! `RUSTFLAGS="--cfg shuttle" cargo test -p emberkv-core --test model live_query_marks`.
 
 use std::sync::Arc;
 
@@ -19,23 +19,23 @@ use shuttle::thread;
 const SCHEDULES: usize = 3000;
 const CHANGES: usize = 3;
 
-/// Workers that have a connection which may watch.
+/// The number of workers, each with one connection that may watch.
 const WORKERS: usize = 4;
 
-/// Whether a query runs under the locks of its keys, or is slow: then only its values are borrowed under them.
+/// Whether a query runs under the locks of its keys, or is slow, so that it only borrows their values under the locks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effort {
     Short,
     Long,
 }
 
-/// Adds one to its first key.
+/// A command that adds one to the number at its first key.
 const INCREMENT: DataCommand = Command::new(
     Spec { name: "increment", keys: &[KeySpec::one(1, KeyFlags::RW)], ..Spec::DEFAULT },
     Run::Keys(increment),
 );
 
-/// Returns the sum of its keys.
+/// A command that returns the sum of the numbers at its keys.
 const SUM: DataCommand = Command::new(
     Spec { name: "sum", flags: Flags::READONLY, keys: &[KeySpec::from(1, 1, KeyFlags::RO)], ..Spec::DEFAULT },
     Run::Keys(sum),
@@ -63,15 +63,16 @@ fn sum(call: &mut Call<'_, '_>) -> CommandResult {
 /// The shared state of the threads.
 struct World {
     keyspace: Keyspace,
-    /// Queries on their way to their owner.
+    /// The queries that were sent to their owner and not handled yet.
     messages: Mutex<Vec<Arc<LiveQuery>>>,
-    /// The number of the last moment at which a query ran.
+    /// The number of the last moment at which a query has read its keys.
     moments: Mutex<u64>,
-    /// The last notification of each worker's connection: the number of its moment, and the result if there was one.
+    /// The last notification of each worker's connection: the number of the evaluation's moment, and the result, if
+    /// any.
     delivered: Mutex<[(u64, Option<i64>); WORKERS]>,
 }
 
-/// The only connection of a worker.
+/// Returns the only connection of a worker as a receiver.
 fn receiver(worker: usize) -> Receiver {
     Receiver { client_id: worker as u64, token: 0, number: 0 }
 }
@@ -86,19 +87,20 @@ impl World {
         Arc::new(World { keyspace, messages, moments: Mutex::new(0), delivered })
     }
 
-    /// The number of this moment, which is higher than all earlier ones. The locks of the query's keys are held.
+    /// Returns the number of the current moment, which is higher than all earlier ones. The caller holds the locks of
+    /// the query's keys.
     fn moment(&self) -> u64 {
         let mut moments = self.moments.lock();
         *moments += 1;
         *moments
     }
 
-    /// The result of the last notification of a worker's connection.
+    /// Returns the result of the last notification to a worker's connection.
     fn delivered(&self, worker: usize) -> Option<i64> {
         self.delivered.lock()[worker].1
     }
 
-    /// Notifies the watchers of a query, except those that have seen a later moment.
+    /// Notifies the watchers of a query, except those that have received the result of a later moment.
     fn notify(&self, query: &LiveQuery, moment: u64, result: i64) {
         let mut delivered = self.delivered.lock();
         let watches =
@@ -124,7 +126,7 @@ impl World {
         self.messages.lock().append(&mut turn.notices.queries);
     }
 
-    /// Runs the query; `act` is called with its result while the locks are held.
+    /// Runs the query, and calls `act` with its result while the locks of its keys are held.
     fn evaluate<R>(
         &self,
         call: &OwnedBatch,
@@ -147,7 +149,7 @@ impl World {
         returned
     }
 
-    /// Begins to watch as worker `worker`. If the evaluation is slow, the owner notifies the connection.
+    /// Starts watching as worker `worker`. If the evaluation is slow, the owner notifies the connection of the result.
     fn open(&self, call: &OwnedBatch, worker: usize, effort: Effort) -> Arc<LiveQuery> {
         let query = self.evaluate(
             call,
@@ -196,7 +198,7 @@ impl World {
         );
     }
 
-    /// The owner handles one message.
+    /// Handles one message as the owner: evaluates the query again and notifies its watchers.
     fn renew(&self, call: &OwnedBatch, query: &Arc<LiveQuery>, effort: Effort) {
         if !query.is_marked() || query.with_audience(|audience| audience.is_empty()) {
             return;
@@ -209,7 +211,7 @@ impl World {
             new_states.into_iter().for_each(|(moment, result)| self.notify(query, moment, result));
             return;
         }
-        // The keys lend their values at this moment; the result is recorded later.
+        // The query borrows the values at this moment; the result is recorded later.
         let (moment, result) = self.evaluate(call, || query.unmark(), |_, result| (self.moment(), result));
         thread::yield_now();
         if self.evaluate(call, || (), |_, _| self.record(query, result, !query.is_marked())) {
@@ -217,8 +219,8 @@ impl World {
         }
     }
 
-    /// Records a result, under the locks of the keys; `is_last` says that none has changed since. Returns whether it is
-    /// new.
+    /// Records a result, under the locks of the query's keys; `is_last`: no key has changed since the evaluation.
+    /// Returns whether the result is new.
     fn record(&self, query: &LiveQuery, result: i64, is_last: bool) -> bool {
         query.with_audience(|audience| {
             let hash = u128::from(result.unsigned_abs());
@@ -230,7 +232,7 @@ impl World {
         })
     }
 
-    /// The owner's work of one turn.
+    /// Does the owner's work of one turn: handles all messages.
     fn handle_messages(&self, effort: Effort) {
         let messages = std::mem::take(&mut *self.messages.lock());
         messages.iter().for_each(|query| self.renew(&call(), query, effort));
@@ -243,7 +245,7 @@ fn call() -> OwnedBatch {
     call
 }
 
-/// Runs writers, a connection that begins to watch while another one stops, and the owner, all at the same time.
+/// Concurrently runs writers, a connection that starts to watch while another one stops, and the owner.
 fn check_last_state(effort: Effort) {
     shuttle::check_random(
         move || {
@@ -253,7 +255,7 @@ fn check_last_state(effort: Effort) {
                 let world = Arc::clone(&world);
                 thread::spawn(move || (0..CHANGES).for_each(|_| world.change(key)))
             });
-            // Another connection begins to watch, and a watching one stops.
+            // One connection starts to watch, and the watching connection stops.
             let others = {
                 let (world, first) = (Arc::clone(&world), Arc::clone(&first));
                 thread::spawn(move || {

@@ -19,7 +19,7 @@ use crate::locks::keyspace;
 
 const SCHEDULES: usize = 2000;
 
-/// The words of a call; `key:` and a number stand for the key in the shard of this number.
+/// The words of a call; `key:` followed by a number means the key in the shard with this number.
 type Words = &'static [&'static str];
 
 fn find(name: &str) -> &'static DataCommand {
@@ -27,8 +27,8 @@ fn find(name: &str) -> &'static DataCommand {
     all.find(|command| command.spec.name == name).unwrap()
 }
 
-/// Runs calls as a worker does: calls that need any step run on borrowed values, without locks, and again under the
-/// locks when a key has changed meanwhile.
+/// Runs calls as a worker does: calls that need at least one step run on borrowed values, without locks. If a key has
+/// changed meanwhile, they run again under the locks.
 struct Worker {
     keyspace: Arc<Keyspace>,
     keys: Arc<Vec<Vec<u8>>>,
@@ -85,14 +85,14 @@ impl Worker {
 /// The calls of a thread.
 type Script = &'static [Words];
 
-/// The visible results of a run: the replies of each script, then those of the calls that read the end state.
+/// The visible results of a run: the replies to each script, then those to the calls that read the final state.
 type Outcome = Vec<Vec<String>>;
 
 fn run(worker: &mut Worker, script: Script) -> Vec<String> {
     script.iter().map(|words| worker.run(words)).collect()
 }
 
-/// All orders in which calls of scripts of these lengths can be run in sequence, as numbers of scripts.
+/// Returns all orders in which the calls of scripts of these lengths can run sequentially, as lists of script numbers.
 fn orders(lengths: &[usize]) -> Vec<Vec<usize>> {
     if lengths.iter().all(|&length| length == 0) {
         return vec![Vec::new()];
@@ -106,7 +106,7 @@ fn orders(lengths: &[usize]) -> Vec<Vec<usize>> {
     all
 }
 
-/// The results when the calls run in sequence, in each order.
+/// Returns the results of running the calls sequentially, in each possible order.
 fn outcomes_in_turn(first: Script, scripts: &'static [Script], last: Script) -> BTreeSet<Outcome> {
     let outcomes = Arc::new(Mutex::new(BTreeSet::new()));
     let found = Arc::clone(&outcomes);
@@ -130,8 +130,8 @@ fn outcomes_in_turn(first: Script, scripts: &'static [Script], last: Script) -> 
     std::mem::take(&mut *outcomes.lock().unwrap())
 }
 
-/// Runs `first`, then each script in a separate thread under many schedules, then `last`: the results must be those of
-/// some order of the calls.
+/// Runs `first`, then each script in a separate thread under many schedules, then `last`. The results must equal those
+/// of some sequential order of the calls.
 fn check(first: Script, scripts: &'static [Script], last: Script) {
     let possible = outcomes_in_turn(first, scripts, last);
     assert!(possible.len() > 1, "the results depend on the order of the calls");

@@ -17,19 +17,19 @@ use shuttle::thread;
 
 const SCHEDULES: usize = 3000;
 
-/// Adds one to a key.
+/// A command that adds one to the number at a key.
 const INCREMENT: DataCommand = Command::new(
     Spec { name: "increment", keys: &[KeySpec::one(1, KeyFlags::RW)], ..Spec::DEFAULT },
     Run::Keys(increment_all),
 );
 
-/// Adds one to all keys atomically.
+/// A command that adds one to the numbers at all its keys atomically.
 const INCREMENT_ALL: DataCommand = Command::new(
     Spec { name: "increment-all", keys: &[KeySpec::from(1, 1, KeyFlags::RW)], ..Spec::DEFAULT },
     Run::Keys(increment_all),
 );
 
-/// Fails unless all keys have the same number at the same time.
+/// A command that fails unless all its keys hold the same number at the same time.
 const EQUAL: DataCommand = Command::new(
     Spec { name: "equal", keys: &[KeySpec::from(1, 1, KeyFlags::RO)], ..Spec::DEFAULT },
     Run::Keys(equal),
@@ -57,7 +57,8 @@ fn equal(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// A keyspace and a key in each shard; whatever the hash function's secrets, the shards are the same in each schedule.
+/// Returns a keyspace and a key in each shard; the shards are the same in each schedule, whatever the hash function's
+/// secrets.
 pub(crate) fn keyspace() -> (Arc<Keyspace>, Arc<Vec<Vec<u8>>>) {
     let options = KeyspaceOptions { databases: 2, ..KeyspaceOptions::default() };
     let keyspace = Keyspace::new(&options).unwrap();
@@ -69,7 +70,8 @@ pub(crate) fn keyspace() -> (Arc<Keyspace>, Arc<Vec<Vec<u8>>>) {
     (Arc::new(keyspace), Arc::new(keys))
 }
 
-/// Runs a pipeline of commands on keys given by their shards; locks pass from one command to the next.
+/// Runs a pipeline of commands on keys that are identified by their shards; locks are held from one command to the
+/// next.
 fn run(keyspace: &Keyspace, keys: &[Vec<u8>], pipeline: &[(&DataCommand, &[usize])]) {
     let mut turn = Turn::new(0, 1);
     let mut guards = Guards::None;

@@ -1,5 +1,5 @@
-//! Workers that forward commands to each other, under a model checker: every request is answered in every schedule; a
-//! lost wake-up would show as a deadlock. Runs with
+//! Workers that forward commands to each other, under a model checker: every request receives an answer in every
+//! schedule. A lost wake-up would cause a deadlock. Runs with
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p emberkv-core --test model mailbox`.
 
 use std::sync::Arc;
@@ -12,12 +12,12 @@ const SCHEDULES: usize = 3000;
 const REQUESTS: usize = 3;
 
 enum Message {
-    /// Answer this worker.
+    /// A request, which the receiver answers to this worker.
     Run(usize),
     Answer,
 }
 
-/// A worker as seen by others: its mailbox, and a stand-in for the system's event that wakes it.
+/// A worker as others see it: its mailbox, and a replacement for the system's event that wakes it.
 struct Worker {
     mailbox: Mailbox<Message>,
     is_rung: Mutex<bool>,
@@ -49,7 +49,8 @@ impl Worker {
     }
 }
 
-/// Sends `REQUESTS` requests to every other worker and answers theirs; ends when it has received and sent all answers.
+/// Sends `REQUESTS` requests to every other worker and answers their requests; returns when all answers are received
+/// and sent.
 fn run(workers: &[Worker], index: usize) {
     let others = workers.len() - 1;
     let (mut asked, mut answers, mut answered) = (0, 0, 0);

@@ -1,4 +1,5 @@
-//! Models of state that threads share, explored by schedules: built with `--cfg shuttle`, else empty.
+//! Models of state that threads share, run under many schedules by the model checker; empty in builds without
+//! `--cfg shuttle`.
 
 #![cfg(shuttle)]
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]

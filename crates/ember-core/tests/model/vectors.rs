@@ -1,5 +1,5 @@
 //! Vector sets and indexes whose links and lists are built by threads while calls change them, under a model checker:
-//! acknowledged elements are found, removed ones are not, and no used slot is freed. Runs with
+//! searches find acknowledged elements and no removed ones, and no slot in use is released. Runs with
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p emberkv-core --test model vectors`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,21 +18,22 @@ use crate::locks::keyspace;
 const SCHEDULES: usize = 1000;
 const KEY: &[u8] = b"key";
 
-/// So high that an index of this test is not searched exactly.
+/// The number of dimensions, which is so high that searches of this test do not scan the index exactly.
 const DIM: usize = 1024;
 
-/// Elements that exist before threads begin, and calls of each thread that changes them.
+/// The number of elements that exist before the threads begin, and the number of calls of each thread that changes
+/// elements.
 const FIRST: usize = 90;
 const CALLS: usize = 4;
 
-/// A thread that runs calls.
+/// Returns the state of a thread that runs calls.
 fn caller(keyspace: &Arc<Keyspace>) -> Local {
     let mut turn = Turn::new(0, 1);
     turn.settings.links_vectors_later = true;
     Local::sharing(Arc::clone(keyspace), turn, Protocol::Resp2)
 }
 
-/// The vector of an element with this number.
+/// Returns the vector with this number.
 fn vector(number: usize) -> Vec<u8> {
     let mut numbers = vec![0.0f32; DIM];
     numbers[0] = (number * 37 % 101) as f32 / 50.0 - 1.0;
@@ -45,7 +46,7 @@ fn add(local: &mut Local, name: &str, number: usize) {
     assert_eq!(reply[0], b':', "{}", reply.escape_ascii());
 }
 
-/// All elements that a search returns.
+/// Returns the names of all elements that a search returns.
 fn found(local: &mut Local) -> BTreeSet<String> {
     let reply = local.run(&[b"VECTOR.SEARCH", KEY, b"FP32", &vector(7), b"K", b"1000"]);
     let reply = String::from_utf8(reply).unwrap();
@@ -56,7 +57,8 @@ fn found(local: &mut Local) -> BTreeSet<String> {
     set
 }
 
-/// Links, repairs graphs and builds lists as the threads of a server do, once for each pending task.
+/// Links vectors, repairs graphs and trains lists as the threads of a server do, in `turns` rounds over the pending
+/// work.
 fn link(keyspace: &Keyspace, turns: usize) {
     let mut training = None;
     for _ in 0..turns {
@@ -76,10 +78,10 @@ fn link(keyspace: &Keyspace, turns: usize) {
     }
 }
 
-/// The record of an element: how many calls on it have begun and ended, and the number of its vector after the last.
+/// For each element, the number of begun and ended calls on it, and the number of its vector after the last call.
 type Book = BTreeMap<String, (usize, Option<usize>)>;
 
-/// Records that a call on an element begins, or ends with this vector or none.
+/// Records that a call on an element begins, or that it ends with this vector or without one.
 fn record(book: &Mutex<Book>, name: &str, ended: Option<Option<usize>>) {
     let mut book = book.lock().unwrap();
     let (moments, number) = book.entry(name.to_owned()).or_default();
@@ -104,7 +106,7 @@ fn change(keyspace: &Arc<Keyspace>, book: &Mutex<Book>, thread: usize) {
     }
 }
 
-/// Searches, and checks that elements that no call has changed meanwhile are found if they exist.
+/// Searches, and checks that elements that no call has changed during the search are found if they exist.
 fn search(keyspace: &Arc<Keyspace>, book: &Mutex<Book>) {
     let mut local = caller(keyspace);
     for _ in 0..3 {
@@ -119,7 +121,7 @@ fn search(keyspace: &Arc<Keyspace>, book: &Mutex<Book>) {
     }
 }
 
-/// Threads that change an index, others that link, and one that searches.
+/// Concurrently runs threads that change an index, threads that link, and a thread that searches.
 fn check(kind: &'static str) {
     let run = move || {
         let (keyspace, _) = keyspace();
@@ -131,7 +133,7 @@ fn check(kind: &'static str) {
             let name = format!("e{number}");
             add(&mut local, &name, number);
             if number == FIRST / 2 {
-                // Some are linked, but too few for lists.
+                // Links some of the elements, which are too few for lists.
                 link(&keyspace, FIRST);
             }
             book.lock().unwrap().insert(name, (0, Some(number)));
@@ -159,8 +161,8 @@ fn check(kind: &'static str) {
         let info = String::from_utf8(local.run(&[b"VECTOR.INFO", KEY])).unwrap();
         assert!(info.contains("pending\r\n:0\r\n"), "{info}");
         if info.contains("IVF") {
-            // Each vector is in the list with the nearest centroid: a search of one list finds a vector as near as
-            // itself.
+            // Each vector is in the list with the nearest centroid, so a search for the vector in one list finds an
+            // element at the same distance as itself.
             for number in book.values().filter_map(|(_, number)| *number) {
                 let query = vector(number);
                 let mut words = vec![&b"VECTOR.SEARCH"[..], KEY, b"FP32", &query];

@@ -1,5 +1,5 @@
 //! A client that is disconnected while it waits, under all schedules that the model checker finds: no element that is
-//! pushed after the decision is taken for the client, and no element is lost. Runs with
+//! pushed after the decision to disconnect is popped for the client, and no element is lost. Runs with
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p emberkv-core --test model waiters`.
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ const SCHEDULES: usize = 5000;
 const DATABASE: usize = 0;
 const KEY: &[u8] = b"list";
 
-/// A shard with one list.
+/// A shard that contains one list.
 #[derive(Default)]
 struct Shard {
     elements: Vec<u32>,
@@ -32,12 +32,12 @@ impl Shard {
 struct World {
     shard: Mutex<Shard>,
     slot: WaiterSlot,
-    /// The replies on their way to the client's worker.
+    /// The replies that were sent to the client's worker and not received yet.
     replies: Mutex<Vec<u32>>,
 }
 
 impl World {
-    /// The client's worker runs a call that takes an element, or waits for one.
+    /// Runs a call of the client on its worker: it pops an element, or waits for one and returns the waiter.
     fn pop(&self) -> Option<Arc<Waiter>> {
         let mut shard = self.shard.lock();
         if let Some(element) = shard.elements.pop() {
@@ -52,7 +52,7 @@ impl World {
         Some(waiter)
     }
 
-    /// Any worker that pushes an element: it serves the first waiter afterwards, under the lock again.
+    /// Pushes an element on any worker, then serves the first waiter under the lock again.
     fn push(&self, element: u32) {
         let mut notices = Notices::default();
         {
@@ -72,7 +72,7 @@ impl World {
                 shard.observers.dequeue(DATABASE, KEY, &waiter);
                 continue;
             }
-            // The client's worker, or the thread that disconnects the client, may run in between: neither takes the
+            // The client's worker or the thread that disconnects the client may run here, because neither takes the
             // shard's lock.
             thread::yield_now();
             let Some(element) = shard.elements.pop() else {
@@ -85,7 +85,8 @@ impl World {
         }
     }
 
-    /// The client's worker closes an ended client; returns whether a reply is on its way, for which it waits.
+    /// Closes a disconnected client on its worker; returns whether a reply was sent to that worker, which then waits
+    /// for the reply.
     fn close(&self, waiter: Option<Arc<Waiter>>) -> bool {
         let Some(waiter) = waiter else { return false };
         while !waiter.is_over() {
@@ -110,7 +111,7 @@ fn elements_pushed_after_a_client_is_disconnected_stay_in_the_list() {
                 let world = Arc::clone(&world);
                 thread::spawn(move || world.serve())
             };
-            // In any case the wait of the client is ended, and then an element is pushed.
+            // In every schedule, the wait of the client is ended before an element is pushed.
             world.slot.end();
             world.push(7);
             let waiter = client.join().unwrap();
@@ -120,7 +121,8 @@ fn elements_pushed_after_a_client_is_disconnected_stay_in_the_list() {
             let replies = world.replies.lock().clone();
             let elements = world.shard.lock().elements.clone();
             assert_eq!(replies.len() + elements.len(), 1, "the element is delivered or in the list");
-            // A call that began after the push took the element at once; one that waited did not get it.
+            // A call that has begun after the push has popped the element at once; a call that has waited has not
+            // received it.
             assert!(!waits || (!is_served && elements == [7]), "{waits} {is_served} {elements:?}");
             assert!(world.shard.lock().observers.is_empty(), "no waiter is left");
         },
@@ -143,7 +145,7 @@ fn a_client_disconnected_while_served_gets_a_whole_reply_or_none() {
                 thread::spawn(move || world.slot.end())
             };
             ending.join().unwrap();
-            // The client's worker receives the decision, and waits for a reply that is on its way.
+            // The client's worker receives the decision to disconnect, and waits for a reply that was sent.
             let is_served = world.close(waiter);
             pushes.into_iter().for_each(|push| push.join().unwrap());
             let replies = world.replies.lock().len();

@@ -58,8 +58,8 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// Returns the key flags: a call with only GET, with or without OVERFLOW, changes nothing; unknown operations are
-/// treated as changes.
+/// Returns the key flags of a call: a call with only GET, with or without OVERFLOW, changes nothing; unknown operations
+/// count as changes.
 fn key_flags_of(args: Args<'_>) -> KeyFlags {
     let mut arg = 2;
     while arg < args.len() {
@@ -85,15 +85,15 @@ enum Action {
 #[derive(Clone, Copy, Debug)]
 struct Step {
     field: FieldType,
-    /// The offset in bits.
+    /// The offset of the field in bits.
     offset: u64,
     action: Action,
     overflow: Overflow,
 }
 
 impl Step {
-    /// Runs the step. Returns its reply, `None` if the number overflowed under FAIL, and whether the string has
-    /// changed: writing the same value is not a change, unless the string `has_grown` for it.
+    /// Runs the step. Returns the reply of the step (`None` if the number has overflowed under FAIL), and whether the
+    /// string has changed: writing the same value is not a change, unless the string `has_grown` for this step.
     fn run(self, bytes: &mut [u8], has_grown: bool) -> (Option<i64>, bool) {
         let old = self.field.get(bytes, self.offset);
         let (wanted, reply_old) = match self.action {
@@ -143,7 +143,7 @@ fn bitfield_ro(call: &mut Call<'_, '_>) -> CommandResult {
     reply_fields(call, &steps)
 }
 
-/// Writes the replies of steps that only read.
+/// Writes the replies of steps that only read the string.
 fn reply_fields(call: &mut Call<'_, '_>, steps: &[Step]) -> CommandResult {
     let mut digits = itoa::Buffer::new();
     let bytes = value::bytes_or_empty(value::string(call.keys.read(1))?, &mut digits);
@@ -193,7 +193,7 @@ fn read_overflow(call: &Call<'_, '_>, arg: usize) -> Result<Overflow, CommandErr
     found.map(|(_, overflow)| overflow).ok_or_else(|| "ERR Invalid OVERFLOW type specified".into())
 }
 
-/// Parses a field type: `i` or `u`, in lower case only, and the width.
+/// Parses a field type: `i` or `u` in lower case, followed by the width in bits.
 fn read_field_type(text: &[u8]) -> Result<FieldType, CommandError> {
     let field = match text {
         [b'i', bits @ ..] => parse_i64(bits).and_then(|bits| FieldType::new(true, bits)),
@@ -206,7 +206,7 @@ fn read_field_type(text: &[u8]) -> Result<FieldType, CommandError> {
     })
 }
 
-/// Parses an offset in bits, or after `#` in widths of the field.
+/// Parses an offset in bits or, after `#`, in multiples of the field's width.
 fn read_offset(call: &Call<'_, '_>, arg: usize, field: FieldType) -> Result<u64, CommandError> {
     match call.args.at(arg) {
         [b'#', index @ ..] => scaled_bit_offset(call.keys.turn, index, field.bits()),

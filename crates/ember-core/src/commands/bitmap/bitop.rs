@@ -33,28 +33,28 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Long(bitop),
 )];
 
-/// The argument with the first source key.
+/// The index of the argument with the first source key.
 const FIRST_SOURCE: usize = 3;
 
-/// How the result is computed from the sources.
+/// The rule by which the result is computed from the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
-    /// All sources, combined one after the other.
+    /// Combines all sources one after the other with this operation.
     Fold(Operation),
-    /// The only source, inverted.
+    /// Inverts the only source.
     Not,
-    /// Bits of the first source that no other source has.
+    /// Sets the bits that are set in the first source and in no other source.
     Difference,
-    /// Bits that other sources have and the first does not.
+    /// Sets the bits that are set in any other source and not in the first source.
     OppositeDifference,
-    /// Bits of the first source that any other source has.
+    /// Sets the bits that are set in the first source and in any other source.
     SharedWithAny,
-    /// Bits that exactly one source has.
+    /// Sets the bits that are set in exactly one source.
     One,
 }
 
 impl Rule {
-    /// Returns whether all versions of Redis have the operation; the others were added in 8.2.
+    /// Returns whether all versions of Redis support the operation; Redis has added the other operations in 8.2.
     fn is_known_to_all(self) -> bool {
         matches!(self, Rule::Fold(_) | Rule::Not)
     }
@@ -94,7 +94,7 @@ fn bitop(call: &mut Call<'_, '_>) -> AttemptResult {
     if bytes / BYTES_PER_STEP > call.steps_max() {
         return Ok(Attempt::Offload);
     }
-    // With `One`, `others` are the bits that more than one source has.
+    // With `One`, `others` contains the bits that are set in more than one source.
     let (mut result, mut others) = (Vec::new(), Vec::new());
     for source in FIRST_SOURCE..args.len() {
         let mut digits = itoa::Buffer::new();
@@ -132,8 +132,8 @@ fn bitop(call: &mut Call<'_, '_>) -> AttemptResult {
     }
     call.reply.integer(result.len() as i64);
     let mut target = call.keys.key(2);
-    // Replicas that are older than the operation receive its result. Removals of expired keys are recorded first, so
-    // this comes last.
+    // Replicas that do not support the operation receive its result instead. The result is recorded after the removals
+    // of expired keys, which are recorded when the keys are looked up.
     let journaled = (!rule.is_known_to_all() && target.is_journaled()).then(|| result.clone());
     if result.is_empty() {
         if target.remove().is_some() {

@@ -45,7 +45,7 @@ fn bitpos(call: &mut Call<'_, '_>) -> AttemptResult {
     };
     let part = read_part(call)?;
     let position = match value::string(call.keys.read(1))? {
-        // A missing key is an endless string of zeros, whatever the part.
+        // A missing key is treated as an endless string of zeros, whichever part of the string is searched.
         None => (!bit).then_some(0),
         Some(value) => {
             let mut digits = itoa::Buffer::new();
@@ -81,6 +81,6 @@ fn find(bytes: &[u8], bit: bool, part: &Part) -> Option<u64> {
     }
     let range = (start * unit_bits) as u64..((end + 1) * unit_bits) as u64;
     let range_end = range.end;
-    // Without an end, the string is treated as if followed by zeros; with an end, nothing follows it.
+    // Without an end, the string is treated as if zeros followed it; with an end, no bits follow the range.
     bits::find(bytes, range, bit).or((!bit && part.end.is_none()).then_some(range_end))
 }

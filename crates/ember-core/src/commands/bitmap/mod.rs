@@ -17,7 +17,7 @@ use crate::effects::events::Event;
 use crate::error::CommandError;
 use crate::turn::Turn;
 
-/// The family's commands, file by file.
+/// The commands of this family, one list per file.
 pub(super) const COMMANDS: &[&[DataCommand]] = &[
     bitcount::COMMANDS,
     bitfield::COMMANDS,
@@ -27,12 +27,12 @@ pub(super) const COMMANDS: &[&[DataCommand]] = &[
     setbit::COMMANDS,
 ];
 
-/// Bytes that are counted, searched or combined in the time of one step of a long-running call.
+/// The number of bytes that are counted, searched or combined in the time of one step of a long-running call.
 const BYTES_PER_STEP: usize = 512;
 
 const SETBIT: Event = Event::string("setbit");
 
-/// Parses a bit offset, which must be within the largest string allowed.
+/// Parses a bit offset, which must be within the maximum size of strings.
 fn bit_offset(turn: &Turn, text: &[u8]) -> Result<u64, CommandError> {
     scaled_bit_offset(turn, text, 1)
 }

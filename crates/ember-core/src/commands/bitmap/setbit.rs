@@ -34,8 +34,8 @@ fn setbit(call: &mut Call<'_, '_>) -> CommandResult {
     let mut digits = itoa::Buffer::new();
     let bytes = value::bytes_or_empty(value::string(key.entry())?, &mut digits);
     let (len, old) = ((offset / 8) as usize + 1, bits::get(bytes, offset));
-    // Setting a bit to its current value is not a change, unless the string grows; but the value is `raw` from then on,
-    // as in Redis.
+    // Setting a bit to its current value is not a change, unless the string grows; but the encoding of the value is
+    // `raw` from then on, as in Redis.
     let is_raw = key.entry().is_some_and(|entry| entry.encoding_name() == "raw");
     let is_change = old != bit || bytes.len() < len;
     if is_change || !is_raw {

@@ -5,8 +5,8 @@ use crate::rdb;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::Aggregate;
 
-/// Approximate bytes of a value that are written in one step of a call: they are encoded, copied, and read again for
-/// their checksum.
+/// The approximate number of bytes of a value that are written in one step of a call: they are encoded, copied, and
+/// read again for the checksum.
 const BYTES_PER_STEP: usize = 64;
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -31,7 +31,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Long(dump),
 )];
 
-/// Returns the steps needed to write or copy a value.
+/// Returns the number of steps needed to encode or copy a value.
 pub(super) fn steps(value: &Aggregate) -> usize {
     value.len().max(value.footprint_bytes() / BYTES_PER_STEP)
 }

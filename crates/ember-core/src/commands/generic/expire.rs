@@ -67,16 +67,16 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// Conditions for changing the expiry; all that are set must hold.
+/// The conditions for changing the expiry; all conditions of a call must hold.
 #[derive(Default)]
 struct Conditions {
-    /// Only if the key has no expiry.
+    /// The expiry is changed only if the key has no expiry.
     if_none: bool,
-    /// Only if the key has an expiry.
+    /// The expiry is changed only if the key has an expiry.
     if_some: bool,
-    /// Only to a later expiry; a missing expiry is the latest.
+    /// The expiry is changed only to a later time; no expiry counts as the latest time.
     if_greater: bool,
-    /// Only to an earlier expiry.
+    /// The expiry is changed only to an earlier time.
     if_less: bool,
 }
 

@@ -37,7 +37,7 @@ fn limit(args: Args<'_>) -> Result<usize, CommandError> {
         4 if is_word(args, 2, "LIMIT") => {
             usize::try_from(integer(args, 3)?).map_err(|_| CommandError::Syntax)
         }
-        // Redis, which has no limit here, replies with this error to more than a pattern.
+        // Redis, which has no limit here, replies with this error to further arguments after the pattern.
         _ => Err(CommandError::WrongArity("keys".into())),
     }
 }
@@ -53,7 +53,7 @@ fn keys(call: &mut KeyspaceCall<'_>) -> AttemptResult {
     Ok(Attempt::Offload)
 }
 
-/// Replies with keys in any order. Returns false if there are more keys to read than a short call may.
+/// Replies with matching keys in any order. Returns false if this would read more keys than a short call may.
 fn in_any_order(call: &mut KeyspaceCall<'_>, limit: usize) -> bool {
     let mut steps_left = call.steps_max();
     let pattern = call.args.at(1);
@@ -80,8 +80,8 @@ fn in_any_order(call: &mut KeyspaceCall<'_>, limit: usize) -> bool {
     true
 }
 
-/// Replies with the first keys in order. Of each shard, only names before the last one found so far are read. Returns
-/// the same as [`in_any_order`].
+/// Replies with the first matching keys in sorted order. In each shard, reads only names that sort before the last key
+/// selected so far. Returns false like [`in_any_order`].
 fn in_order(call: &mut KeyspaceCall<'_>, limit: usize) -> bool {
     let mut steps_left = call.steps_max();
     let KeyspaceCall { keyspace, database, .. } = *call;

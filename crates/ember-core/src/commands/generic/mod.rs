@@ -20,7 +20,7 @@ mod type_of;
 
 use crate::call::DataCommand;
 
-/// The family's commands, file by file.
+/// The commands of this family, one list per file.
 pub(super) const COMMANDS: &[&[DataCommand]] = &[
     copy::COMMANDS,
     del::COMMANDS,

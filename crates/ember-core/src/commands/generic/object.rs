@@ -112,7 +112,7 @@ const HELP: [&str; 12] = [
     "    Print this help.",
 ];
 
-/// Redis keeps one shared value for each of these integers, and reports it with this reference count.
+/// Redis stores one shared value for each of these integers, and reports this reference count for it.
 const SHARED_INTEGERS: std::ops::Range<i64> = 0..10_000;
 const SHARED_REFERENCES: i64 = i32::MAX as i64;
 

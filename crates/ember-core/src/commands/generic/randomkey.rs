@@ -20,7 +20,8 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Keyspace(randomkey),
 )];
 
-/// Draws before all keys are searched: after that many consecutive expired keys, hardly any other key is left.
+/// The maximum number of random draws; after that, all keys are searched. So many consecutive expired keys mean that
+/// few other keys exist.
 const DRAWS_MAX: usize = 100;
 
 fn randomkey(call: &mut KeyspaceCall<'_>) -> CommandResult {
@@ -32,10 +33,10 @@ fn randomkey(call: &mut KeyspaceCall<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Returns a random key that has not expired, all with equal probability.
+/// Returns a random key that has not expired; all such keys have the same probability.
 fn draw(call: &mut KeyspaceCall<'_>) -> Option<Vec<u8>> {
     let KeyspaceCall { keyspace, database, .. } = *call;
-    // A shard's weight is its number of keys, so all numbers are needed; they are read once for all draws.
+    // The weight of a shard is its number of keys; the numbers are read once for all draws.
     let lens: Vec<usize> =
         (0..SHARDS).map(|shard| keyspace.lock(shard).database(database).table().len()).collect();
     let total: usize = lens.iter().sum();
@@ -51,7 +52,7 @@ fn draw(call: &mut KeyspaceCall<'_>) -> Option<Vec<u8>> {
         });
         let shard = shard.expect("rank is below the sum of the lengths");
         let mut data = keyspace.lock(shard);
-        // The shard may have become empty meanwhile.
+        // The shard may have become empty since its keys were counted.
         let Some(entry) = data.database(database).table().random(&mut call.turn.random) else { continue };
         let key = entry.key().to_vec();
         if !entry.is_expired(call.turn.expired_ms()) {

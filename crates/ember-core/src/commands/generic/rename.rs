@@ -72,7 +72,7 @@ fn touch_source(call: &mut Call<'_, '_>) -> CommandResult {
     if source.exists() { Ok(()) } else { Err(CommandError::NoSuchKey) }
 }
 
-/// Moves value, expiry and clock from key 1, which exists, to key 2.
+/// Moves the value, the expiry and the eviction clock of the key in argument 1, which exists, to the key in argument 2.
 fn move_value(call: &mut Call<'_, '_>) {
     let mut slot = call.keys.key(1).take().expect("the callers have seen the key");
     let (expire_at_ms, clock) = (slot.entry().expire_at_ms(), slot.entry().clock());

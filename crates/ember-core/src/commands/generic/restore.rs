@@ -13,7 +13,7 @@ use crate::turn::Turn;
 use crate::types::Collection;
 use crate::types::hash::Hash;
 
-/// A time at which nothing has expired, for [`Hash::for_each`] to visit all fields.
+/// A Unix time in ms before all expiries, for [`Hash::for_each`] to visit all fields.
 const EVER_MS: i64 = i64::MIN;
 
 const RESTORE: Spec = Spec {
@@ -62,18 +62,18 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// The key's use as given by the call.
+/// The last use of the key, as the call specifies it.
 #[derive(Clone, Copy)]
 enum Usage {
     Unknown,
-    /// Not used for this number of seconds.
+    /// The key was not used for this number of seconds.
     Idle(u64),
-    /// The LFU counter.
+    /// The LFU counter of the key has this value.
     Frequency(u8),
 }
 
 impl Usage {
-    /// Returns the corresponding clock, if the policy uses that kind of clock.
+    /// Returns the eviction clock for this use; that of a new key if the policy uses another kind of clock.
     fn clock(self, turn: &Turn) -> u32 {
         match self {
             Usage::Idle(seconds) if !turn.settings.policy.is_lfu() => turn.idle_clock(seconds),
@@ -120,9 +120,9 @@ impl Options {
     }
 }
 
-/// Records the call with an absolute time. Replicas may be Redis 7.0 or Valkey 9, and each refuses payloads in the
-/// other's versions. A payload that some of them cannot read is recorded in a form that all can read, followed by the
-/// expiries of fields, which that form lacks.
+/// Records the call with an absolute expiry. Replicas may run Redis 7.0 or Valkey 9, each of which refuses payloads in
+/// versions of the other. A payload that some replicas cannot read is recorded in a form that all replicas can read,
+/// followed by the expiries of hash fields, which that form cannot contain.
 fn journal(key: &mut Key<'_>, args: Args<'_>, options: &Options, expire_at_ms: Option<i64>) {
     let is_for_all = rdb::is_for_stream(args.at(3));
     let own_payload = key.entry().filter(|_| !is_for_all).map(|entry| rdb::dump_for_stream(entry.into()));
@@ -138,7 +138,7 @@ fn journal(key: &mut Key<'_>, args: Args<'_>, options: &Options, expire_at_ms: O
     }
 }
 
-/// Records the expiries of a hash's fields; does nothing for other values. O(fields that expire, and sorting them).
+/// Records the expiries of a hash's fields; does nothing for other values. O(n log n) for n fields with an expiry.
 fn journal_field_expiries(key: &mut Key<'_>) {
     let mut expiring = Vec::new();
     if let Ok(Some(hash)) = key.value::<Hash>()
@@ -156,11 +156,11 @@ fn journal_field_expiries(key: &mut Key<'_>) {
     }
 }
 
-/// Approximate bytes of a payload that are read in one step of a call: their checksum is computed, and elements are
-/// built from them.
+/// The approximate number of bytes of a payload that are read in one step of a call, which includes computing their
+/// checksum and building elements from them.
 const BYTES_PER_STEP: usize = 64;
 
-/// Bytes of a payload up to which reading it takes little time.
+/// The size in bytes up to which reading a payload is always short.
 const SHORT_PAYLOAD_BYTES: usize = 32 * 1024;
 
 fn may_be_long(args: Args<'_>) -> bool {

@@ -1,8 +1,8 @@
 //! SCAN.
 //!
-//! A cursor is a shard's number above a hash tag ([`TAG_BITS`] bits): everything before that place has been returned.
-//! Neither part changes its meaning when tables grow or shrink or keys move between groups, so a key that exists from
-//! the first call to the last is returned exactly once, and the server keeps no state for cursors.
+//! A cursor is a shard's number above a hash tag ([`TAG_BITS`] bits): the iteration has returned all keys before that
+//! place. Neither part changes its meaning when tables grow or shrink or keys move between groups, so a key that exists
+//! from the first call to the last is returned exactly once, and the server keeps no state for cursors.
 
 use ember_protocol::{Args, Mark, Reply};
 
@@ -34,11 +34,11 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Keyspace(scan),
 )];
 
-/// The default of `COUNT`.
+/// The default value of `COUNT`.
 const COUNT_DEFAULT: u64 = 10;
 
-/// Entries visited per requested one: a call whose pattern matches few keys returns fewer than `COUNT` instead of
-/// taking long. Redis has the same factor.
+/// The maximum number of visited entries per requested key: a call whose pattern matches few keys returns fewer keys
+/// than `COUNT` instead of taking long. Redis uses the same factor.
 const VISITS_PER_COUNT: u64 = 10;
 
 struct Options<'a> {
@@ -76,7 +76,7 @@ impl<'a> Options<'a> {
     }
 }
 
-/// The place at which an iteration continues.
+/// The place at which an iteration continues: a shard and a hash tag.
 #[derive(Clone, Copy)]
 struct Cursor {
     shard: usize,
@@ -85,7 +85,7 @@ struct Cursor {
 
 impl Cursor {
     fn of(number: u64) -> Cursor {
-        // After the last shard the iteration is over.
+        // A cursor after the last shard means that the iteration is complete.
         let shard = usize::try_from(number >> TAG_BITS).map_or(SHARDS, |shard| shard.min(SHARDS));
         Cursor { shard, tag: number as u32 & ((1 << TAG_BITS) - 1) }
     }
@@ -102,7 +102,7 @@ fn scan(call: &mut KeyspaceCall<'_>) -> CommandResult {
     let mut keys = Reply::new(call.reply.protocol());
     let (mut returned, mut examined) = (0, 0);
     let visits_max = options.count.saturating_mul(VISITS_PER_COUNT);
-    // Empty shards cost a lock each and are not counted: an iteration meets at most SHARDS of them.
+    // Empty shards cost one lock each and do not count as visits: an iteration visits at most SHARDS of them.
     while cursor.shard < SHARDS && returned < options.count && examined < visits_max {
         let mut data = call.keyspace.lock(cursor.shard);
         let table = data.database(call.database).table();

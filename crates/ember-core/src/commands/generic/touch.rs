@@ -23,7 +23,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 )];
 
 fn touch(call: &mut Call<'_, '_>) -> CommandResult {
-    // TOUCH touches keys even for a client in `CLIENT NO-TOUCH` mode.
+    // TOUCH updates the eviction clock even for a client in `CLIENT NO-TOUCH` mode.
     let no_touch = std::mem::replace(&mut call.keys.turn.no_touch, false);
     let mut found = 0;
     for arg in 1..call.args.len() {

@@ -69,18 +69,19 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// Returns non-negative `milliseconds` in seconds; half a second is rounded up.
+/// Returns non-negative `milliseconds` in seconds, rounded to the nearest second; half a second is rounded up.
 fn rounded_seconds(milliseconds: i64) -> i64 {
     milliseconds / 1000 + i64::from(milliseconds % 1000 >= 500)
 }
 
-/// Replies with the result of `shown` for expiry and current time (both Unix time in ms), or that there is no expiry.
+/// Replies with the result of `shown` for the expiry and the current time (both Unix time in ms), or with the code for
+/// a key without an expiry or a missing key.
 fn reply_expiry(call: &mut Call<'_, '_>, shown: fn(i64, i64) -> i64) -> CommandResult {
     let now_ms = call.keys.turn.now_ms;
     let number = match call.keys.read_as(1, Lookup::NoTouch).map(|entry| entry.expire_at_ms()) {
         None => -2,
         Some(None) => -1,
-        // A caller that sees expired keys receives a remaining time of zero.
+        // A client that sees expired keys receives a remaining time of zero for them.
         Some(Some(expire_at_ms)) => shown(expire_at_ms, now_ms.min(expire_at_ms)),
     };
     call.reply.integer(number);

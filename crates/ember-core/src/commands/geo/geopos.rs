@@ -42,7 +42,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// Returns the position of each member in the arguments.
+/// Returns the position of each member that is named in the arguments.
 fn positions(call: &mut Call<'_, '_>) -> Result<Vec<Option<Position>>, CommandError> {
     let args = call.args;
     let set = call.keys.read_value::<SortedSet>(1)?;

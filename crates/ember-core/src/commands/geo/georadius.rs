@@ -117,8 +117,8 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
 const GEORADIUS: Kind = Kind { source: 1, is_by_options: false, target: None, may_store: true };
 const GEORADIUS_RO: Kind = Kind { may_store: false, ..GEORADIUS };
 
-/// Returns the positions of the keys: the searched one, and the destination of the last option from argument `first`
-/// on.
+/// Returns the argument indexes of the keys: the searched key, and the destination of the last STORE or STOREDIST
+/// option from argument `first` on.
 fn keys_of(args: Args<'_>, first: usize) -> Vec<usize> {
     let mut keys = vec![1];
     let mut arg = first;

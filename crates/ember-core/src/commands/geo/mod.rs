@@ -1,4 +1,4 @@
-//! Geographic commands: sorted sets whose scores are positions.
+//! Geographic commands, which store positions as scores of sorted sets.
 
 mod geoadd;
 mod geodist;
@@ -10,6 +10,6 @@ mod search;
 
 use crate::call::DataCommand;
 
-/// The family's commands, file by file.
+/// The commands of this family, one list per file.
 pub(super) const COMMANDS: &[&[DataCommand]] =
     &[geoadd::COMMANDS, geodist::COMMANDS, geopos::COMMANDS, georadius::COMMANDS, geosearch::COMMANDS];

@@ -12,7 +12,7 @@ fn float(args: Args<'_>, arg: usize) -> Result<f64, CommandError> {
     number::parse_f64(args.at(arg)).ok_or(CommandError::NotFloat)
 }
 
-/// Parses the position with longitude in argument `arg` and latitude in the next one.
+/// Parses the position whose longitude is in argument `arg` and whose latitude is in the next argument.
 pub(super) fn position(args: Args<'_>, arg: usize) -> Result<Position, CommandError> {
     let position = Position { longitude: float(args, arg)?, latitude: float(args, arg + 1)? };
     if !position.is_valid() {
@@ -22,7 +22,7 @@ pub(super) fn position(args: Args<'_>, arg: usize) -> Result<Position, CommandEr
     Ok(position)
 }
 
-/// Returns the metres of the unit in argument `arg`.
+/// Parses the unit in argument `arg` and returns its length in metres.
 pub(super) fn unit(args: Args<'_>, arg: usize) -> Result<f64, CommandError> {
     const UNITS: [(&str, f64); 4] = [("M", 1.0), ("KM", 1000.0), ("FT", 0.3048), ("MI", 1609.34)];
     let unit = UNITS.into_iter().find(|(word, _)| is_word(args, arg, word));
@@ -30,7 +30,7 @@ pub(super) fn unit(args: Args<'_>, arg: usize) -> Result<f64, CommandError> {
         .ok_or_else(|| "ERR unsupported unit provided. please use M, KM, FT, MI".into())
 }
 
-/// Parses the length in argument `arg`; returns `error` if it is not a number.
+/// Parses the length in argument `arg`; returns `error` if the argument is not a number.
 pub(super) fn length(args: Args<'_>, arg: usize, error: &'static str) -> Result<f64, CommandError> {
     number::parse_f64(args.at(arg)).ok_or_else(|| error.into())
 }
@@ -43,14 +43,14 @@ pub(super) fn write_distance(reply: &mut Reply, distance: f64) {
     reply.bulk(&text);
 }
 
-/// Writes a position: longitude and latitude.
+/// Writes a position as an array of longitude and latitude.
 pub(super) fn write_position(reply: &mut Reply, position: Position) {
     reply.array(2);
     write_degrees(reply, position.longitude);
     write_degrees(reply, position.latitude);
 }
 
-/// Writes degrees, with up to 17 decimal places and no trailing zeros.
+/// Writes a number of degrees, with up to 17 decimal places and without trailing zeros.
 fn write_degrees(reply: &mut Reply, degrees: f64) {
     let text = format!("{degrees:.17}");
     let text = text.trim_end_matches('0').trim_end_matches('.');

@@ -1,4 +1,4 @@
-//! The common part of the searching commands: options, search, and reply or stored result.
+//! The common code of the geographic searches: parsing of options, search, and reply or stored result.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -18,20 +18,20 @@ use crate::types::limits::EncodingLimits;
 use crate::types::sorted_set::SortedSet;
 use crate::types::sorted_set::range::ScoreRange;
 
-/// The differences between the commands.
+/// The properties in which the search commands differ.
 #[derive(Clone, Copy)]
 pub(super) struct Kind {
-    /// The argument with the searched key.
+    /// The index of the argument with the searched key.
     pub(super) source: usize,
-    /// Whether centre and shape are options.
+    /// Whether centre and shape are given by options.
     pub(super) is_by_options: bool,
-    /// The argument with the destination key, if it is fixed.
+    /// The index of the argument with the destination key, for commands that have it at a fixed position.
     pub(super) target: Option<usize>,
     /// Whether an option may name a destination key.
     pub(super) may_store: bool,
 }
 
-/// The order of results by their distance.
+/// The order of the results by their distance.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sorting {
     None,
@@ -39,23 +39,23 @@ enum Sorting {
     Farthest,
 }
 
-/// The parameters of a search. Centre and shape may be missing if the set is.
+/// The parameters of a search. Centre and shape may be missing if the searched set is missing.
 pub(super) struct Query {
     pub(super) centre: Option<Position>,
     pub(super) shape: Option<Shape>,
-    /// The metres of the unit of all distances.
+    /// The length in metres of the unit of all distances.
     pub(super) unit_m: f64,
     sorting: Sorting,
     /// The maximum number of results; 0 means no limit.
     count: usize,
-    /// Whether any results are sufficient, not only the nearest.
+    /// Whether any results are sufficient, instead of the nearest ones.
     is_any: bool,
     with_distance: bool,
     with_hash: bool,
     with_position: bool,
-    /// The argument with the destination key.
+    /// The index of the argument with the destination key.
     target: Option<usize>,
-    /// Whether distances become the stored scores.
+    /// Whether the stored scores are distances.
     stores_distances: bool,
 }
 
@@ -67,7 +67,7 @@ struct Found {
     distance_m: f64,
 }
 
-/// Parses the radius in argument `arg` and its unit in the next one.
+/// Parses the radius in argument `arg` and its unit in the next argument.
 pub(super) fn circle(args: Args<'_>, arg: usize) -> Result<(Shape, f64), CommandError> {
     let radius = length(args, arg, "ERR need numeric radius")?;
     if radius < 0.0 {
@@ -77,7 +77,7 @@ pub(super) fn circle(args: Args<'_>, arg: usize) -> Result<(Shape, f64), Command
     Ok((Shape::Circle { radius_m: radius * unit_m }, unit_m))
 }
 
-/// Parses the width in argument `arg`, the height in the next one, and their unit in the third.
+/// Parses the width in argument `arg`, the height in the next argument, and their unit in the third.
 fn rectangle(args: Args<'_>, arg: usize) -> Result<(Shape, f64), CommandError> {
     let width = length(args, arg, "ERR need numeric width")?;
     let height = length(args, arg + 1, "ERR need numeric height")?;
@@ -88,8 +88,8 @@ fn rectangle(args: Args<'_>, arg: usize) -> Result<(Shape, f64), CommandError> {
     Ok((Shape::Rectangle { width_m: width * unit_m, height_m: height * unit_m }, unit_m))
 }
 
-/// Parses the polygon whose number of vertices is in argument `arg`; returns it with the argument after its last
-/// vertex.
+/// Parses the polygon whose number of vertices is in argument `arg`; returns the polygon, and the index of the argument
+/// after its last vertex.
 fn polygon(args: Args<'_>, arg: usize) -> Result<(Polygon, usize), CommandError> {
     let count = integer(args, arg).ok().and_then(|count| i32::try_from(count).ok());
     let count = usize::try_from(count.ok_or("ERR invalid number of vertices")?).unwrap_or(0);
@@ -124,7 +124,7 @@ impl Query {
         }
     }
 
-    /// Reads the options from argument `first` on; `set` is the searched set.
+    /// Parses the options from argument `first` on; `set` is the searched set.
     pub(super) fn read_options(
         &mut self,
         args: Args<'_>,
@@ -132,7 +132,8 @@ impl Query {
         kind: Kind,
         set: Option<&SortedSet>,
     ) -> CommandResult {
-        // The chosen alternatives for centre and shape: each may be repeated, but not combined with another.
+        // The options for centre and shape that the call contains: each option may be repeated, but not combined with
+        // an alternative.
         let (mut is_from_member, mut is_from_position) = (false, false);
         let (mut is_by_radius, mut is_by_box, mut is_by_polygon) = (false, false, false);
         let mut arg = first;
@@ -230,7 +231,7 @@ impl Query {
         Ok(())
     }
 
-    /// Returns the members that the shape covers, in the requested order and number.
+    /// Returns the members within the shape, in the requested order and up to the requested number.
     fn results(&self, set: &SortedSet) -> Vec<Found> {
         let (Some(centre), Some(shape)) = (self.centre, &self.shape) else { return Vec::new() };
         let found_max = if self.is_any { self.count } else { usize::MAX };
@@ -250,7 +251,7 @@ impl Query {
         results
     }
 
-    /// Returns the number of members that a search visits. O(log n).
+    /// Returns the number of members that a search examines. O(log n).
     fn candidates(&self, set: &SortedSet) -> usize {
         let (Some(centre), Some(shape)) = (self.centre, &self.shape) else { return 0 };
         area::cells(centre, shape).map(|cell| ranks(set, cell).len()).sum()
@@ -289,13 +290,13 @@ impl Query {
     }
 }
 
-/// Returns the ranks of the members in a cell.
+/// Returns the range of ranks of the members in a cell.
 fn ranks(set: &SortedSet, cell: Cell) -> Range<usize> {
     let (first, end) = cell.scores();
     set.score_range(&ScoreRange::half_open(first, end))
 }
 
-/// Returns the members that `shape` around `centre` covers, up to `found_max` of them. O(members in its cells + log n).
+/// Returns up to `found_max` members within `shape` around `centre`. O(members in the shape's cells + log n).
 fn search(set: &SortedSet, centre: Position, shape: &Shape, found_max: usize) -> Vec<Found> {
     let mut results = Vec::new();
     for cell in area::cells(centre, shape) {
@@ -312,11 +313,11 @@ fn search(set: &SortedSet, centre: Position, shape: &Shape, found_max: usize) ->
     results
 }
 
-/// Searches the sorted set for a parsed query, and replies or stores.
+/// Runs a parsed search on the sorted set, and writes the reply or stores the result.
 pub(super) fn run(call: &mut Call<'_, '_>, kind: Kind, query: &Query) -> AttemptResult {
     let steps_max = call.steps_max();
     let set = call.keys.value::<SortedSet>(kind.source)?;
-    // A destination that an option names cannot be borrowed.
+    // A destination key that an option names cannot be borrowed.
     let is_lendable = query.target == kind.target;
     if is_lendable && set.is_some_and(|set| set.len() > steps_max && query.candidates(set) > steps_max) {
         return Ok(Attempt::Offload);

@@ -1,4 +1,4 @@
-//! Access of hash commands to the value of their key, after its expired fields were removed.
+//! Access of hash commands to the value of their key, after removing its expired fields.
 
 use ember_protocol::{Args, Reply};
 
@@ -9,14 +9,16 @@ use crate::keys::{Key, Keys};
 use crate::types::Collection;
 use crate::types::hash::{Hash, NewExpiry, NewField};
 
-/// Maximum number of expired fields that a command removes before it accesses a hash. If more have expired at once, the
-/// others are skipped until active expiry removes them: no command waits for millions of removals.
+/// The maximum number of expired fields that a command removes before it accesses a hash. If more fields have expired,
+/// commands ignore the remaining ones until active expiry removes them, so that no command takes the time of millions
+/// of removals.
 const EXPIRED_MAX: usize = 1024;
 
-/// Calls `inspect` to read the hash in argument 1, as a use, with the Unix time in ms up to which fields have expired.
+/// Calls `inspect` with the hash of the key in argument 1 and the Unix time in ms up to which fields have expired.
+/// Counts as a use of the key.
 ///
 /// # Errors
-/// `WrongType` if the key holds another type.
+/// Returns `WrongType` if the key holds another type.
 #[inline]
 pub(super) fn read<R>(
     call: &mut Call<'_, '_>,
@@ -31,10 +33,10 @@ pub(super) fn read<R>(
     Ok(inspect(call.keys.value::<Hash>(1)?, call.reply, expired_ms))
 }
 
-/// Returns the key in argument 1 for a change of a hash.
+/// Returns the key in argument 1, which holds a hash if it exists, for a change.
 ///
 /// # Errors
-/// `WrongType` if the key holds another type.
+/// Returns `WrongType` if the key holds another type.
 #[inline]
 pub(super) fn key<'x>(keys: &'x mut Keys<'_, '_>) -> Result<Key<'x>, CommandError> {
     let mut key = keys.key(1);
@@ -42,10 +44,10 @@ pub(super) fn key<'x>(keys: &'x mut Keys<'_, '_>) -> Result<Key<'x>, CommandErro
     Ok(key)
 }
 
-/// Removes expired fields of a hash, checking at most `max`, and the key with its last field.
+/// Removes expired fields of a hash, and the key if no fields remain. Checks at most `max` fields.
 ///
 /// # Errors
-/// `WrongType` if the key holds another type.
+/// Returns `WrongType` if the key holds another type.
 #[inline]
 pub(super) fn remove_expired(key: &mut Key<'_>, max: usize) -> Result<(), CommandError> {
     let expired_ms = key.expired_ms();
@@ -59,7 +61,7 @@ pub(super) fn remove_expired(key: &mut Key<'_>, max: usize) -> Result<(), Comman
     Ok(())
 }
 
-/// Returns the field with its name in argument `arg` and its value in the next one.
+/// Returns the field whose name is in argument `arg` and whose value is in the next argument.
 #[inline]
 pub(super) fn new_field(args: Args<'_>, arg: usize, expiry: NewExpiry) -> NewField<'_> {
     NewField { name: args.at(arg), value: args.at(arg + 1), shared: args.shared(arg + 1), expiry }

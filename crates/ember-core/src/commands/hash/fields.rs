@@ -1,4 +1,4 @@
-//! The common arguments of commands on the expiries of fields: `FIELDS numfields field …` and times.
+//! The common arguments of commands on the expiries of hash fields: `FIELDS numfields field …`, and times.
 
 use std::ops::Range;
 
@@ -9,14 +9,14 @@ use crate::effects::journal::Names;
 use crate::error::CommandError;
 use crate::keys::Key;
 
-/// The last Unix time in ms at which a field may expire, as in Redis.
+/// The maximum expiry of a field, as Unix time in ms; the limit is that of Redis.
 const EXPIRE_AT_MAX_MS: i64 = (1 << 46) - 1;
 
-/// The usual error for a number of fields that is not positive.
+/// The error of most commands for a number of fields that is not positive.
 pub(super) const NOT_POSITIVE: &str = "ERR Number of fields must be a positive integer";
 
-/// Returns the arguments with names of fields, after `FIELDS` in argument `at` and their number. `not_positive` is the
-/// error if the number is not positive.
+/// Returns the arguments with the names of fields, which follow the word `FIELDS` in argument `at` and the number of
+/// fields. `not_positive` is the error for a number that is not positive.
 pub(super) fn named(
     args: Args<'_>,
     at: usize,
@@ -35,8 +35,8 @@ pub(super) fn named(
     Ok(given)
 }
 
-/// Returns the expiry of fields in argument `arg`, as Unix time in ms; it may have passed. `command` is named in an
-/// error.
+/// Parses the expiry of fields in argument `arg` and returns it as Unix time in ms, which may be in the past. An error
+/// contains the name `command`.
 pub(super) fn expiry(
     args: Args<'_>,
     arg: usize,
@@ -55,15 +55,15 @@ pub(super) fn expiry(
 /// The condition for changing the expiry of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Condition {
-    /// No condition.
+    /// The expiry is always changed.
     Always,
-    /// Only if the field has no expiry.
+    /// The expiry is changed only if the field has no expiry.
     IfNone,
-    /// Only if the field has an expiry.
+    /// The expiry is changed only if the field has an expiry.
     IfSome,
-    /// Only to a later expiry; a missing expiry is the latest.
+    /// The expiry is changed only to a later time; no expiry counts as the latest time.
     IfGreater,
-    /// Only to an earlier expiry.
+    /// The expiry is changed only to an earlier time.
     IfLess,
 }
 
@@ -79,7 +79,7 @@ impl Condition {
         CONDITIONS.iter().find(|(word, _)| is_word(args, arg, word)).map(|&(_, condition)| condition)
     }
 
-    /// Returns whether a change from `old` to `new` is allowed.
+    /// Returns whether the condition allows changing the expiry from `old` to `new`.
     pub(super) fn allows(self, old: Option<i64>, new: i64) -> bool {
         match self {
             Condition::Always => true,
@@ -91,7 +91,8 @@ impl Condition {
     }
 }
 
-/// Records that only the expiry of fields was changed; fields whose new expiry has passed were removed.
+/// Records that the only effect of the command is the new expiry of these fields, or their removal if that expiry has
+/// passed.
 pub(super) fn journal_expiry(key: &mut Key<'_>, names: &Names, expire_at_ms: Option<i64>) {
     if names.is_empty() {
         return;

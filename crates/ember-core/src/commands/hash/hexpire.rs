@@ -78,13 +78,13 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// The field was removed because its expiry has passed.
+/// The reply for a field that was removed because its new expiry has passed.
 const REMOVED: i64 = 2;
-/// The expiry was set.
+/// The reply for a field whose expiry was set.
 const SET: i64 = 1;
-/// The condition did not hold.
+/// The reply for a field for which the condition does not hold.
 const REFUSED: i64 = 0;
-/// The field does not exist.
+/// The reply for a missing field.
 const NO_FIELD: i64 = -2;
 
 fn expire(call: &mut Call<'_, '_>, unit: ExpiryUnit, command: &'static str) -> CommandResult {

@@ -1,4 +1,4 @@
-//! HGETALL, HKEYS, HVALS: all fields and values of a hash, or only one of the two.
+//! HGETALL, HKEYS and HVALS, which reply with the names and values of all fields of a hash, or with one of the two.
 
 use ember_protocol::Reply;
 
@@ -62,7 +62,8 @@ fn reply_pair(reply: &mut Reply, field: Field<'_>) {
     value::reply(reply, Some(field.value));
 }
 
-/// Replies with the output of `head` for the number of fields, followed by that of `each` for every field.
+/// Replies with the output of `head`, which receives the number of fields, followed by the output of `each` for every
+/// field.
 fn all(
     call: &mut Call<'_, '_>,
     head: fn(&mut Reply, usize),

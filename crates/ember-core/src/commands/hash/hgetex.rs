@@ -35,16 +35,17 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Keys(hgetex),
 )];
 
-/// The change of the fields' expiries.
+/// The change that a call makes to the expiries of the fields.
 #[derive(Clone, Copy)]
 enum Change {
     None,
     Persist,
-    /// They expire at this Unix time in ms, which may have passed.
+    /// The fields expire at this Unix time in ms, which may be in the past.
     ExpireAt(i64),
 }
 
-/// Parses the change in the arguments from 2 on; returns it with the position of `FIELDS` after it.
+/// Parses the change in the arguments from 2 on; returns the change, and the argument index of the word `FIELDS` after
+/// it.
 fn change(args: Args<'_>, now_ms: i64) -> Result<(Change, usize), CommandError> {
     if let Some(unit) = expiry_unit(args, 2) {
         return Ok((Change::ExpireAt(fields::expiry(args, 3, unit, now_ms, "hgetex")?), 4));
@@ -92,13 +93,13 @@ fn hgetex(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// Changes the expiry of an existing field; returns whether that is a change.
+/// Applies a change to the expiry of an existing field; returns whether this has changed the hash.
 fn apply(hash: &mut Hash, name: &[u8], change: Change, is_volatile: bool, past_ms: i64) -> bool {
     match change {
         Change::None => return false,
         Change::Persist if !is_volatile => return false,
         Change::Persist => hash.set_expiry(name, None),
-        // The caller sees the field, whatever its current expiry.
+        // `i64::MIN`, because the client sees the field, whatever its current expiry.
         Change::ExpireAt(at_ms) if at_ms <= past_ms => return hash.remove(name, i64::MIN),
         Change::ExpireAt(at_ms) => hash.set_expiry(name, Some(at_ms)),
     }

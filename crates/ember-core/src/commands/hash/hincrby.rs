@@ -45,7 +45,7 @@ fn hincrby(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// Returns the integer in a field that may be missing.
+/// Returns the integer that a field contains; 0 if the field is missing.
 fn old_value(field: Option<Field<'_>>) -> Result<i64, CommandError> {
     let number = match field.map(|field| field.value) {
         None => Some(0),

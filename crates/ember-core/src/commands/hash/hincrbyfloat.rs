@@ -58,7 +58,7 @@ fn hincrbyfloat(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// Returns the number in a field that may be missing.
+/// Returns the number that a field contains; 0 if the field is missing.
 fn old_value(field: Option<Field<'_>>) -> Result<LongDouble, CommandError> {
     let number = match field.map(|field| field.value) {
         None => Some(LongDouble::ZERO),

@@ -21,7 +21,8 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Keys(hlen),
 )];
 
-/// Counts expired fields that were not removed yet, as Redis does: excluding them would be O(fields).
+/// Replies with the number of fields, including expired fields that were not removed yet, as Redis does: excluding them
+/// would be O(fields).
 fn hlen(call: &mut Call<'_, '_>) -> CommandResult {
     access::read(call, |hash, reply, _| reply.integer(hash.map_or(0, |hash| hash.len() as i64)))
 }

@@ -53,7 +53,7 @@ fn hpersist(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// Removes the expiry of one field, and returns the reply.
+/// Removes the expiry of one field, and returns the reply for that field.
 fn persist(hash: &mut Hash, name: &[u8], expired_ms: i64) -> i64 {
     let Some(field) = hash.get(name, expired_ms) else { return NO_FIELD };
     if field.expire_at_ms.is_none() {

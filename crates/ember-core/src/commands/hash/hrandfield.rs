@@ -31,7 +31,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::KeysOrLong { long_if: |args| is_large_count(args, 2), run: hrandfield },
 )];
 
-/// The requested number of fields, and whether their values are included.
+/// The requested number of fields, and whether the reply includes their values.
 #[derive(Clone, Copy)]
 struct Wanted {
     count: u64,
@@ -58,7 +58,7 @@ impl Wanted {
         Ok(Wanted { count: count.unsigned_abs(), may_repeat: count < 0, with_values })
     }
 
-    /// Returns how many fields are drawn from a hash of `len`.
+    /// Returns the number of fields to draw from a hash with `len` fields.
     fn draws(self, len: usize) -> usize {
         let count = usize::try_from(self.count).unwrap_or(usize::MAX);
         if self.may_repeat && len > 0 { count } else { count.min(len) }
@@ -68,7 +68,7 @@ impl Wanted {
 fn hrandfield(call: &mut Call<'_, '_>) -> AttemptResult {
     let args = call.args;
     let wanted = if args.len() == 2 { None } else { Some(Wanted::parse(args)?) };
-    // All expired fields are removed or excluded: if all fields had expired, a draw would not end.
+    // Removes or excludes all expired fields: if all fields had expired, a draw would never end.
     let keeps_expired = call.keys.turn.keeps_expired;
     if !keeps_expired {
         access::remove_expired(&mut call.keys.key(1), usize::MAX)?;
@@ -92,7 +92,7 @@ fn hrandfield(call: &mut Call<'_, '_>) -> AttemptResult {
     Ok(Attempt::Done)
 }
 
-/// Replies with fields of a hash without expired fields.
+/// Replies with random fields of a hash that contains no expired fields.
 fn reply_fields(
     reply: &mut Reply,
     hash: Option<&Hash>,
@@ -126,7 +126,7 @@ fn reply_fields(
     }
 }
 
-/// Writes the head of a reply of `count` fields.
+/// Writes the head of a reply with `count` fields.
 fn reply_head(reply: &mut Reply, count: usize, wanted: Wanted) {
     let is_flat = wanted.with_values && !reply.is_resp3();
     reply.array(if is_flat { count * 2 } else { count });

@@ -51,7 +51,8 @@ fn hmset(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// Sets the fields in the arguments from 2 on, and returns how many are new. `command` is named in errors.
+/// Sets the fields given by the arguments from 2 on, and returns the number of new fields. Errors contain the name
+/// `command`.
 fn set_pairs(call: &mut Call<'_, '_>, command: &'static str) -> Result<usize, CommandError> {
     let (args, expired_ms, limits) =
         (call.args, call.keys.turn.expired_ms(), call.keys.turn.settings.encoding);

@@ -37,7 +37,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Keys(hsetex),
 )];
 
-/// Which fields must exist for any to be set.
+/// The condition on the fields for setting any of them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Condition {
     Always,
@@ -46,12 +46,13 @@ enum Condition {
 }
 
 struct Options {
-    /// Whether the key must exist, or must not, for any field to be set.
+    /// The condition on the key for setting any field: whether the key must exist or must be missing; `None` for no
+    /// condition.
     is_key_there: Option<bool>,
     condition: Condition,
-    /// The expiry, which may have passed.
+    /// The new expiry of the fields, which may be in the past.
     expiry: NewExpiry,
-    /// The arguments with fields and values.
+    /// The argument indexes of the names and values of fields.
     pairs: Range<usize>,
 }
 
@@ -96,7 +97,8 @@ fn refuse_if(is_refused: bool, error: &'static str) -> Result<(), CommandError> 
     if is_refused { Err(error.into()) } else { Ok(()) }
 }
 
-/// Returns the arguments with fields and values, after `FIELDS` in argument `at` and their number.
+/// Returns the argument indexes of the names and values of fields, which follow the word `FIELDS` in argument `at` and
+/// the number of fields.
 fn pairs(args: Args<'_>, at: usize) -> Result<Range<usize>, CommandError> {
     let given = at + 2..args.len();
     if given.len() < 2 {
@@ -134,8 +136,8 @@ fn hsetex(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// Sets the fields. Publishes one event for that and another for the expiry; if the expiry has passed, the second one
-/// reports the removal.
+/// Sets the fields. Publishes one event for the new values and another for the expiry; if the expiry has passed, the
+/// second event reports the removal of the fields.
 fn set(call: &mut Call<'_, '_>, options: Options) -> CommandResult {
     let (args, limits) = (call.args, call.keys.turn.settings.encoding);
     let (expired_ms, past_ms) = (call.keys.turn.expired_ms(), call.keys.turn.past_ms());
@@ -167,7 +169,7 @@ fn set(call: &mut Call<'_, '_>, options: Options) -> CommandResult {
     Ok(())
 }
 
-/// Records which fields were set, without the conditions, in commands that Redis 7.4 supports, too.
+/// Records the fields that were set, without the conditions, in commands that Redis 7.4 also supports.
 fn journal_set(
     key: &mut Key<'_>,
     args: Args<'_>,
@@ -183,7 +185,7 @@ fn journal_set(
         NewExpiry::None => {}
         NewExpiry::At(at_ms) => key.journal_fields_expiry(at_ms, names.map(|arg| args.at(arg))),
         NewExpiry::Kept => {
-            // HSET removes the expiry.
+            // If the expiry is kept, it is recorded again, because HSET removes it.
             let expired_ms = key.expired_ms();
             let hash = key.value::<Hash>()?;
             let expiry_of = |arg| hash?.get(args.at(arg), expired_ms)?.expire_at_ms;

@@ -84,7 +84,7 @@ fn in_seconds(milliseconds: i64) -> i64 {
 }
 
 /// Replies for each field with the result of `shown` for its expiry and the current time (both Unix time in ms), or
-/// that there is no expiry.
+/// with the code for a field without an expiry or a missing field.
 fn reply_expiries(call: &mut Call<'_, '_>, shown: fn(i64, i64) -> i64) -> CommandResult {
     let args = call.args;
     call.keys.value::<Hash>(1)?;

@@ -24,7 +24,7 @@ mod httl;
 
 use crate::call::DataCommand;
 
-/// The family's commands, file by file.
+/// The commands of this family, one list per file.
 pub(super) const COMMANDS: &[&[DataCommand]] = &[
     hdel::COMMANDS,
     hexists::COMMANDS,

@@ -9,6 +9,6 @@ mod value;
 
 use crate::call::DataCommand;
 
-/// The family's commands, file by file.
+/// The commands of this family, one list per file.
 pub(super) const COMMANDS: &[&[DataCommand]] =
     &[pfadd::COMMANDS, pfcount::COMMANDS, pfdebug::COMMANDS, pfmerge::COMMANDS, pfselftest::COMMANDS];

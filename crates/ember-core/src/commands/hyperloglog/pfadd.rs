@@ -38,7 +38,8 @@ fn pfadd(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// Adds observations to the HyperLogLog of a key, which is created if missing; returns whether that is a change.
+/// Adds elements to the HyperLogLog of a key, which is created if it is missing; returns whether this has changed the
+/// key.
 fn observe(
     key: &mut Key<'_>,
     observations: &[Observation],

@@ -36,7 +36,7 @@ fn pfcount(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// Returns the estimate of one key, which is stored with it.
+/// Returns the estimate for one key, and caches it in the key's value.
 fn estimate_one(call: &mut Call<'_, '_>) -> Result<u64, CommandError> {
     let Some(bytes) = bytes(call.keys.read(1))? else { return Ok(0) };
     if let Some(kept) = hyperloglog::kept_estimate(bytes) {

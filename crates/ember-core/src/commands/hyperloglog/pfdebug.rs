@@ -69,7 +69,7 @@ fn pfdebug(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// Returns the runs of a sparse HyperLogLog's registers as text.
+/// Returns the run-length encoding of a sparse HyperLogLog's registers as text.
 fn decoded(bytes: &[u8]) -> Result<String, CommandError> {
     let mut runs = Vec::new();
     for opcode in hyperloglog::opcodes(bytes) {

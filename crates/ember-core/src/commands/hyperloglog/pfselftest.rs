@@ -22,13 +22,13 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Keyspace(pfselftest),
 )];
 
-/// Elements that are added.
+/// The number of elements that the test adds.
 const ELEMENTS: u64 = 100_000;
-/// Elements for which a sparse HyperLogLog is compared with a dense one.
+/// The number of elements up to which a sparse HyperLogLog is compared with a dense one.
 const SPARSE_ELEMENTS: u64 = 1_000;
 /// The standard error of an estimate from 16384 registers: 1.04 / √16384.
 const STANDARD_ERROR: f64 = 1.04 / 128.0;
-/// Standard errors by which an estimate may differ.
+/// The maximum difference between an estimate and the true number, in standard errors.
 const ERRORS_MAX: f64 = 6.0;
 
 fn pfselftest(call: &mut KeyspaceCall<'_>) -> CommandResult {
@@ -58,7 +58,7 @@ fn pfselftest(call: &mut KeyspaceCall<'_>) -> CommandResult {
 
 fn check_error(estimate: u64, truth: u64) -> Result<(), CommandError> {
     let error = estimate.abs_diff(truth);
-    // For small numbers, a difference of one element is not significant.
+    // For few elements, a difference of one element is not significant.
     if error as f64 <= 1.0 + truth as f64 * STANDARD_ERROR * ERRORS_MAX {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! The HyperLogLog in a string value: typed lookup and errors.
+//! Access to the HyperLogLog in a string value: typed lookup and errors.
 
 use crate::commands::string::value;
 use crate::entries::entry::EntryRef;
@@ -6,10 +6,10 @@ use crate::error::CommandError;
 use crate::types::hyperloglog::{self, Corrupt};
 use crate::types::value::StringValue;
 
-/// Returns the bytes of the HyperLogLog in an entry, if there is an entry.
+/// Returns the bytes of the HyperLogLog in an entry; `None` if there is no entry.
 ///
 /// # Errors
-/// `WrongType` if the entry holds another type, a separate text if the string is not a HyperLogLog.
+/// Returns `WrongType` if the entry holds another type, and another error if the string is not a HyperLogLog.
 pub(super) fn bytes<'e>(entry: Option<EntryRef<'e>>) -> Result<Option<&'e [u8]>, CommandError> {
     let bytes = match value::string(entry)? {
         None => return Ok(None),

@@ -1,4 +1,4 @@
-//! BLMOVE, and BRPOPLPUSH, its old form, which wait for an element to move.
+//! BLMOVE, and its older form BRPOPLPUSH, which wait until there is an element to move.
 
 use ember_protocol::Reply;
 

@@ -1,4 +1,4 @@
-//! Common arguments of list commands: ends, positions, and the limit of a node.
+//! The common arguments of list commands: ends, indexes, and the limit of a node.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::error::CommandError;
 use crate::turn::Turn;
 use crate::types::list::{End, NodeLimit};
 
-/// Parses the end in argument `arg`: `LEFT` or `RIGHT`.
+/// Parses the end of a list in argument `arg`: `LEFT` or `RIGHT`.
 pub(super) fn end(args: Args<'_>, arg: usize) -> Result<End, CommandError> {
     if is_word(args, arg, "LEFT") {
         Ok(End::Front)
@@ -20,7 +20,7 @@ pub(super) fn end(args: Args<'_>, arg: usize) -> Result<End, CommandError> {
     }
 }
 
-/// Parses the number in argument `arg`, which must be at least `min`; `error` is the text for anything else.
+/// Parses the number in argument `arg`, which must be at least `min`; otherwise returns an error with the text `error`.
 pub(super) fn at_least(
     min: i64,
     args: Args<'_>,
@@ -31,22 +31,22 @@ pub(super) fn at_least(
     number.and_then(|number| usize::try_from(number).ok()).ok_or_else(|| error.into())
 }
 
-/// Returns the position of index `index`, a negative one counted from the end; a position beyond any list if there is
-/// no such element.
+/// Returns the position of the element with index `index`, which counts from the end if it is negative. If there is no
+/// such element, returns a position beyond any list.
 pub(super) fn position(index: i64, len: usize) -> usize {
     let index = if index < 0 { len as i64 + index } else { index };
     usize::try_from(index).unwrap_or(usize::MAX)
 }
 
-/// Returns the indexes from `start` to `stop`, both included, of a list of `len` elements. Negative ones count from the
-/// end; indexes out of range are cut off.
+/// Returns the indexes from `start` to `stop`, both included, of a list of `len` elements. Negative indexes count from
+/// the end; indexes out of range are clamped to the range.
 pub(super) fn range(start: i64, stop: i64, len: usize) -> Range<usize> {
     let absolute = |index: i64| if index < 0 { len as i64 + index } else { index };
     let (start, stop) = (absolute(start).max(0), absolute(stop).min(len as i64 - 1));
     if start > stop { 0..0 } else { start as usize..stop as usize + 1 }
 }
 
-/// Returns the limit of a list's node.
+/// Returns the configured size limit of a list's node.
 pub(super) fn limit(turn: &Turn) -> NodeLimit {
     NodeLimit::of(&turn.settings.encoding)
 }

@@ -1,4 +1,4 @@
-//! LMOVE, and RPOPLPUSH, its old form.
+//! LMOVE, and its older form RPOPLPUSH.
 
 use ember_protocol::Args;
 
@@ -9,7 +9,7 @@ use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::list::{End, List};
 
-/// LMOVE, the general form of all commands that move an element.
+/// The specification of LMOVE, which the other commands that move an element adapt.
 pub(super) const LMOVE: Spec = Spec {
     name: "lmove",
     summary: "Moves an element from one end of a list to an end of another or the same list, and returns it.",
@@ -43,32 +43,32 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// The ends from which and to which an element is moved.
+/// The end of the source from which an element is removed, and the end of the destination to which it is added.
 #[derive(Clone, Copy)]
 pub(super) struct Ends {
     pub(super) from: End,
     pub(super) to: End,
-    /// Whether the arguments name them.
+    /// Whether the arguments of the command name the ends.
     pub(super) are_given: bool,
 }
 
 impl Ends {
-    /// The ends of the older commands.
+    /// The ends of RPOPLPUSH and BRPOPLPUSH, which are not in the arguments.
     pub(super) const USUAL: Ends = Ends { from: End::Back, to: End::Front, are_given: false };
 
-    /// Returns the ends in arguments 3 and 4.
+    /// Parses the ends in arguments 3 and 4.
     pub(super) fn parse_ends(args: Args<'_>) -> Result<Ends, CommandError> {
         Ok(Ends { from: end(args, 3)?, to: end(args, 4)?, are_given: true })
     }
 }
 
 /// Moves an element from one end of the list in argument 1 to an end of the list in argument 2 and writes it to the
-/// reply; returns false, with nothing written, if there is none.
+/// reply. If there is no element, writes nothing and returns false.
 pub(super) fn move_element(call: &mut Call<'_, '_>, ends: Ends) -> Result<bool, CommandError> {
     let is_moved = try_move_element(call, ends.from, ends.to)?;
     if is_moved {
         let args = call.args;
-        // As in Redis: readers of the stream know both commands.
+        // Each command is recorded in its own form, as in Redis: all readers of the journal support both forms.
         call.keys.journal(|words| match ends.are_given {
             true => {
                 let words = words.word(b"LMOVE").word(args.at(1)).word(args.at(2));
@@ -95,7 +95,7 @@ fn try_move_element(call: &mut Call<'_, '_>, from: End, to: End) -> Result<bool,
     let element = element.to_owned();
     keys.key(2).edit_or_create(lpush::event(to), |list: &mut List| list.push(to, element.as_new(), limit))?;
     keys.key(1).edit_value(lpop::event(from), |list: &mut List| list.remove_end(from, 1, limit))?;
-    // Both keys changed, but that counts as one change, as in Redis.
+    // The changes of both keys count as one change, as in Redis.
     keys.turn.counters.changes -= 1;
     element.write(reply);
     Ok(true)

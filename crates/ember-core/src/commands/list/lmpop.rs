@@ -1,4 +1,4 @@
-//! LMPOP, and BLMPOP, its blocking form.
+//! LMPOP, and its blocking form BLMPOP.
 
 use std::ops::Range;
 
@@ -55,14 +55,14 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
 
 /// The parameters of a call.
 struct Request {
-    /// The arguments that are keys.
+    /// The argument indexes of the keys.
     keys: Range<usize>,
     end: End,
     count: usize,
 }
 
 impl Request {
-    /// Parses the arguments from the number of keys on, which is in argument `arg`.
+    /// Parses the arguments from argument `arg` on, which is the number of keys.
     fn read(args: Args<'_>, arg: usize) -> Result<Request, CommandError> {
         let key_count = at_least(1, args, arg, "ERR numkeys should be greater than 0")?;
         let end_arg = (arg + 1).saturating_add(key_count);
@@ -87,7 +87,7 @@ impl Request {
         Ok(Request { keys: arg + 1..end_arg, end, count })
     }
 
-    /// Removes the requested elements from the first list that exists, if any.
+    /// Removes the requested elements from the first list that exists; returns `None` if no list exists.
     fn run(self, call: &mut Call<'_, '_>) -> Result<Option<Attempt>, CommandError> {
         for arg in self.keys {
             if takes_long(call, arg, self.count)? {

@@ -47,22 +47,23 @@ fn has_large_count(args: Args<'_>) -> bool {
     is_large_count(args, 2)
 }
 
-/// Returns whether removing up to `count` elements from the list in argument `arg` takes long.
+/// Returns whether removing up to `count` elements from the list in argument `arg` is a long change
+/// ([`Call::is_long_change`]).
 ///
 /// # Errors
-/// `WrongType` if the key holds another type.
+/// Returns `WrongType` if the key holds another type.
 pub(super) fn takes_long(call: &Call<'_, '_>, arg: usize, count: usize) -> Result<bool, CommandError> {
     let list = call.keys.value::<List>(arg)?;
     Ok(list.is_some_and(|list| call.is_long_change(count.min(list.len()), list.len())))
 }
 
-/// Returns the event of an element removed at an end.
+/// Returns the event for removing an element from this end.
 pub(super) fn event(end: End) -> Event {
     Event::list(if end == End::Front { "lpop" } else { "rpop" })
 }
 
-/// Removes the element at an end of the list in argument `arg` and writes it to `reply`, after the output of `head`;
-/// returns whether there was one.
+/// Removes the element at an end of the list in argument `arg` and writes it to `reply`, after the output of `head`.
+/// Returns false if there is no element.
 pub(super) fn take_one(
     keys: &mut Keys<'_, '_>,
     arg: usize,
@@ -84,8 +85,8 @@ pub(super) fn take_one(
     Ok(taken.is_some())
 }
 
-/// Removes up to `count` elements at an end of the list in argument `arg` and writes them to `reply` as an array, from
-/// that end on and after the output of `head`; returns whether the list existed.
+/// Removes up to `count` elements from an end of the list in argument `arg`, and writes them to `reply` as an array
+/// that begins with the element at that end, after the output of `head`. Returns false if the list does not exist.
 pub(super) fn take_many(
     keys: &mut Keys<'_, '_>,
     arg: usize,

@@ -34,17 +34,17 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 )];
 
 struct Options {
-    /// Matches to skip.
+    /// The number of matches to skip.
     skip: usize,
-    /// Whether the search begins at the end.
+    /// Whether the search begins at the end of the list.
     backwards: bool,
-    /// The number of positions to return in an array; `None` for one position without an array.
+    /// The maximum number of positions in the reply, which is an array; `None` for a single position without an array.
     count: Option<usize>,
-    /// The number of elements to compare.
+    /// The maximum number of elements to compare.
     len_max: usize,
 }
 
-/// Returns a limit, where 0 means none.
+/// Returns a number as a limit; 0 means no limit.
 fn unlimited(number: usize) -> usize {
     if number == 0 { usize::MAX } else { number }
 }

@@ -54,7 +54,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// Returns the event of an element added at an end.
+/// Returns the event for adding an element at this end.
 pub(super) fn event(end: End) -> Event {
     Event::list(if end == End::Front { "lpush" } else { "rpush" })
 }

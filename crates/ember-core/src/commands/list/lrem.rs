@@ -51,7 +51,8 @@ fn lrem(call: &mut Call<'_, '_>) -> AttemptResult {
     Ok(Attempt::Done)
 }
 
-/// Returns whether `count` elements equal to the needle are among the first `steps_max` of a list.
+/// Returns whether the first `steps_max` elements of a list, counted from end `from`, contain `count` elements that
+/// equal the needle.
 fn ends_soon(list: &List, needle: &Needle<'_>, from: End, count: usize, steps_max: usize) -> bool {
     let mut left = count;
     if count <= steps_max {

@@ -18,7 +18,7 @@ mod ltrim;
 
 use crate::call::DataCommand;
 
-/// The family's commands, file by file.
+/// The commands of this family, one list per file.
 pub(super) const COMMANDS: &[&[DataCommand]] = &[
     blmove::COMMANDS,
     blpop::COMMANDS,

@@ -44,7 +44,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// Returns whether the memory must be freed in the background.
+/// Returns whether the memory must be freed in the background, according to the option or else `by_default`.
 fn in_background(args: Args<'_>, by_default: bool) -> Result<bool, CommandError> {
     match args.len() {
         1 => Ok(by_default),

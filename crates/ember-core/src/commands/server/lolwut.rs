@@ -1,4 +1,4 @@
-//! LOLWUT: random pictures and the version.
+//! LOLWUT, which replies with a random picture and the version.
 
 use crate::algorithms::random::Random;
 use crate::call::{CommandResult, DataCommand, KeyspaceCall, Run};
@@ -24,7 +24,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 const COLUMNS: usize = 64;
 const ROWS: usize = 18;
 
-/// Characters from the coolest to the hottest.
+/// The characters of a fire, from the coolest to the hottest.
 const HEAT: &[u8] = b"  ..::-=+*oxO#%@";
 
 fn lolwut(call: &mut KeyspaceCall<'_>) -> CommandResult {
@@ -44,7 +44,7 @@ fn lolwut(call: &mut KeyspaceCall<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Draws a fire: the lowest row glows at random, and heat that rises from it cools and drifts.
+/// Draws a fire: the lowest row has random heat, which cools and drifts as it rises.
 fn fire(random: &mut Random) -> String {
     let mut row: Vec<usize> = (0..COLUMNS)
         .map(|column| {
@@ -65,8 +65,8 @@ fn fire(random: &mut Random) -> String {
     rows.iter().rev().map(|row| format!("{}\n", row.trim_end())).collect()
 }
 
-/// Draws the cells that grow from one cell of a row by a rule of S. Wolfram ("Statistical mechanics of cellular
-/// automata", 1983), one of those whose pictures have branches.
+/// Draws the rows of a cellular automaton that starts with one cell (S. Wolfram, "Statistical mechanics of cellular
+/// automata", 1983). The rule is one of those that draw branches.
 fn branches(random: &mut Random) -> String {
     const RULES: [u8; 5] = [30, 45, 90, 110, 150];
     let rule = RULES[random.below(RULES.len())];

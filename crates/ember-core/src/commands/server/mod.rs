@@ -1,4 +1,4 @@
-//! Commands of the server that only need the keyspace.
+//! Server commands that only need access to the keyspace.
 
 mod dbsize;
 mod flush;
@@ -7,6 +7,6 @@ mod swapdb;
 
 use crate::call::DataCommand;
 
-/// The family's commands, file by file.
+/// The commands of this family, one list per file.
 pub(super) const COMMANDS: &[&[DataCommand]] =
     &[dbsize::COMMANDS, flush::COMMANDS, lolwut::COMMANDS, swapdb::COMMANDS];

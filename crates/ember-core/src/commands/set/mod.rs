@@ -1,4 +1,4 @@
-//! Sets.
+//! Set commands.
 
 mod sadd;
 mod scard;
@@ -19,7 +19,7 @@ use ember_protocol::Reply;
 use crate::call::DataCommand;
 use crate::types::set::Element;
 
-/// The family's commands, file by file.
+/// The commands of this family, one list per file.
 pub(super) const COMMANDS: &[&[DataCommand]] = &[
     sadd::COMMANDS,
     scard::COMMANDS,

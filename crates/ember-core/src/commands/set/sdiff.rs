@@ -55,7 +55,8 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// Returns the set of the key in argument `first` and those of the keys after it; `None` if the first is missing.
+/// Returns the set of the key in argument `first`, and the sets of the existing keys after it; `None` if the first set
+/// is missing.
 fn operands<'a>(keys: &'a Keys<'_, '_>, first: usize, end: usize) -> Option<(&'a Set, Vec<&'a Set>)> {
     let minuend = keys.value::<Set>(first).ok().flatten()?;
     Some((minuend, sources::sets(keys, first + 1..end)))

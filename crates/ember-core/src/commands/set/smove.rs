@@ -40,7 +40,7 @@ fn smove(call: &mut Call<'_, '_>) -> CommandResult {
 fn move_member(call: &mut Call<'_, '_>) -> Result<bool, CommandError> {
     let (member, limits) = (call.args.at(3), call.keys.turn.settings.encoding);
     let source = call.keys.key(1);
-    // From a missing set nothing is moved, whatever type the destination has.
+    // If the source is missing, the command returns without checking the type of the destination.
     let Some(source) = source.value::<Set>()? else { return Ok(false) };
     if call.args.at(1) == call.args.at(2) {
         return Ok(source.contains(member));

@@ -61,7 +61,7 @@ fn pop_one(call: &mut Call<'_, '_>) -> CommandResult {
 fn pop_count(call: &mut Call<'_, '_>) -> AttemptResult {
     let count = integer(call.args, 2).ok().and_then(|count| usize::try_from(count).ok());
     let count = count.ok_or("ERR value is out of range, must be positive")?;
-    // Expired keys are removed first.
+    // Reads the length after `key` has removed the key if it has expired.
     let len = call.keys.key(1).value::<Set>()?.map_or(0, Set::len);
     if call.is_long_change(count.min(len), len) {
         return Ok(Attempt::Offload);
@@ -95,8 +95,8 @@ fn pop_count(call: &mut Call<'_, '_>) -> AttemptResult {
     Ok(Attempt::Done)
 }
 
-/// Records the popped members: the removal of the key if all were popped, otherwise these members. A single one is
-/// recorded by its name, as in Redis.
+/// Records the removal of the key if all members were popped, otherwise the removal of the popped members. A single
+/// popped member is recorded by SREM, as in Redis.
 fn journal_popped(key: &mut Key<'_>, popped: &Names) {
     if !key.exists() {
         key.journal_removal_by_server();

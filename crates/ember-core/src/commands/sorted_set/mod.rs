@@ -16,7 +16,7 @@ mod zunion;
 
 use crate::call::DataCommand;
 
-/// The family's commands, file by file.
+/// The commands of this family, one list per file.
 pub(super) const COMMANDS: &[&[DataCommand]] = &[
     zadd::COMMANDS,
     zcard::COMMANDS,

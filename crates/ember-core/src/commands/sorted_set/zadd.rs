@@ -57,25 +57,25 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// The options: which members are changed, and the kind of reply.
+/// The options, which determine the changed members and the kind of reply.
 #[derive(Clone, Copy, Default)]
 pub(in crate::commands) struct Options {
-    /// Do not change existing members.
+    /// `NX`: existing members are not changed.
     pub(in crate::commands) only_new: bool,
-    /// Add no members.
+    /// `XX`: no members are added.
     pub(in crate::commands) only_existing: bool,
-    /// Only increase scores of existing members.
+    /// `GT`: scores of existing members are changed only to greater ones.
     pub(in crate::commands) only_greater: bool,
-    /// Only decrease scores of existing members.
+    /// `LT`: scores of existing members are changed only to lower ones.
     pub(in crate::commands) only_less: bool,
-    /// Also count members whose score has changed.
+    /// `CH`: the reply also counts members whose score has changed.
     pub(in crate::commands) counts_changed: bool,
-    /// Add to the score, and reply with the new one.
+    /// `INCR`: the given number is added to the score, and the reply is the new score.
     pub(in crate::commands) increment: bool,
 }
 
 impl Options {
-    /// Sets the option in argument `arg`; returns whether it is one.
+    /// Sets the option in argument `arg`; returns false if the argument is not an option.
     fn take(&mut self, args: Args<'_>, arg: usize) -> bool {
         let options = [
             ("NX", &mut self.only_new),
@@ -100,12 +100,12 @@ impl Options {
         Ok(())
     }
 
-    /// Returns whether every member gets the given score.
+    /// Returns whether every member receives the given score, because no option prevents this.
     fn is_plain(&self) -> bool {
         !(self.only_new || self.only_existing || self.only_greater || self.only_less || self.increment)
     }
 
-    /// Returns the new score of a member with score `current`; `None` to leave it unchanged.
+    /// Returns the new score of a member whose current score is `current`; `None` if the member is not changed.
     fn score(&self, current: Option<f64>, given: f64) -> Result<Option<f64>, CommandError> {
         let Some(current) = current else { return Ok((!self.only_existing).then_some(given)) };
         if self.only_new {
@@ -138,7 +138,7 @@ fn zadd(call: &mut Call<'_, '_>, mut options: Options) -> CommandResult {
     if options.increment && count > 1 {
         return Err("ERR INCR option supports a single increment-element pair".into());
     }
-    // All scores are parsed before anything changes; for one member without an allocation.
+    // All scores are parsed before any member changes; a single score needs no allocation.
     let (one, many);
     let scores: &[f64] = if count == 1 {
         one = [score(args, first)?];
@@ -151,7 +151,7 @@ fn zadd(call: &mut Call<'_, '_>, mut options: Options) -> CommandResult {
     add(call, options, members)
 }
 
-/// The changes of the members.
+/// The numbers of changed members, and the last score.
 #[derive(Clone, Copy, Default)]
 struct Outcome {
     added: usize,
@@ -160,7 +160,7 @@ struct Outcome {
     score: Option<f64>,
 }
 
-/// Adds members to the sorted set in argument 1, and replies.
+/// Adds members to the sorted set of the key in argument 1, and writes the reply.
 pub(in crate::commands) fn add<'a>(
     call: &mut Call<'_, '_>,
     options: Options,

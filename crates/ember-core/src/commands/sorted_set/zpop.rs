@@ -140,16 +140,16 @@ enum End {
     Max,
 }
 
-/// The form of the reply.
+/// The structure of the reply.
 #[derive(Clone, Copy)]
 enum Form {
-    /// Members and scores in turn.
+    /// A flat array of members and scores.
     Flat,
-    /// A pair for each member.
+    /// An array of pairs, each of a member and its score.
     Pairs,
-    /// The key before the member and its score.
+    /// A flat array of the key, the member and its score.
     KeyAndFlat,
-    /// The key before the pairs.
+    /// An array of the key and an array of pairs.
     KeyAndPairs,
 }
 
@@ -158,12 +158,12 @@ enum Form {
 enum Popped {
     Nothing,
     Done,
-    /// The pop takes long, and was not done.
+    /// The pop would be a long change ([`Call::is_long_change`]), and was not done.
     Long,
 }
 
 impl Popped {
-    /// Returns the handler's result, unless there was nothing to pop.
+    /// Returns the handler's result; `None` if the sorted set was missing.
     fn attempt(self) -> Option<Attempt> {
         match self {
             Popped::Nothing => None,
@@ -173,8 +173,8 @@ impl Popped {
     }
 }
 
-/// Pops up to `count` members from the sorted set in argument `arg` and replies; writes nothing if there are none, or
-/// if that takes long.
+/// Pops up to `count` members from the sorted set in argument `arg` and writes the reply. Writes nothing if the set is
+/// missing, or if the pop would be a long change.
 fn pop(
     call: &mut Call<'_, '_>,
     arg: usize,
@@ -247,13 +247,13 @@ fn zpop(call: &mut Call<'_, '_>, end: End) -> AttemptResult {
     }))
 }
 
-/// Parses `text` as a number that must be at least `min`.
+/// Parses `text` as a number, which must be at least `min`; otherwise returns an error with the text `error`.
 fn count_of_at_least(text: &[u8], min: usize, error: &'static str) -> Result<usize, CommandError> {
     let count = number::parse_i64(text).and_then(|count| usize::try_from(count).ok());
     count.filter(|&count| count >= min).ok_or_else(|| error.into())
 }
 
-/// The arguments of ZMPOP from the number of keys on.
+/// The arguments of ZMPOP and BZMPOP, from the number of keys on.
 struct FromFirst {
     keys: std::ops::Range<usize>,
     end: End,

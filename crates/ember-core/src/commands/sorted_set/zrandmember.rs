@@ -32,7 +32,8 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::KeysOrLong { long_if: |args| is_large_count(args, 2), run: zrandmember },
 )];
 
-/// The limit of the count, in either direction. It is Redis's: beyond it the length of its reply would overflow.
+/// The limit of the count, in either direction. The limit is Redis's: beyond it the length of Redis's reply would
+/// overflow.
 const COUNT_MAX: i64 = i64::MAX / 2;
 
 fn zrandmember(call: &mut Call<'_, '_>) -> AttemptResult {

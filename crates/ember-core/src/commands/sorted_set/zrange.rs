@@ -1,4 +1,4 @@
-//! ZRANGE and ZRANGESTORE with all their options, and the older commands that have an option in their name.
+//! ZRANGE and ZRANGESTORE with all their options, and the older commands whose names contain an option.
 
 use std::ops::Range;
 
@@ -146,18 +146,18 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// Parses the range of scores between the bounds in two arguments.
+/// Parses a range of scores; the arguments `min` and `max` are its bounds.
 pub(super) fn score_range(args: Args<'_>, min: usize, max: usize) -> Result<ScoreRange, CommandError> {
     ScoreRange::parse(args.at(min), args.at(max)).ok_or_else(|| "ERR min or max is not a float".into())
 }
 
-/// Parses the range of members between the bounds in two arguments.
+/// Parses a range of members; the arguments `min` and `max` are its bounds.
 pub(super) fn lex_range(args: Args<'_>, min: usize, max: usize) -> Result<LexRange<'_>, CommandError> {
     LexRange::parse(args.at(min), args.at(max))
         .ok_or_else(|| "ERR min or max not valid string range item".into())
 }
 
-/// The type of the two ends of a range.
+/// The kind of a range's bounds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Rank,
@@ -165,18 +165,18 @@ enum Kind {
     Lex,
 }
 
-/// A range, defined by its ends.
+/// A range of members, defined by its bounds.
 pub(super) enum By<'a> {
-    /// Ranks in the requested order, from 0; negative ones count from the end.
+    /// The bounds are ranks in the requested order, from 0; negative ranks count from the end.
     Rank(i64, i64),
-    /// Scores.
+    /// The bounds are scores.
     Score(ScoreRange),
-    /// Members.
+    /// The bounds are members.
     Lex(LexRange<'a>),
 }
 
 impl By<'_> {
-    /// Returns the ranks of the members in the range. For a range of ranks, `is_reverse` means that they count from the
+    /// Returns the ranks of the members in the range. If the bounds are ranks and `is_reverse`, they count from the
     /// highest score.
     pub(super) fn ranks(&self, set: &SortedSet, is_reverse: bool) -> Range<usize> {
         match self {
@@ -196,23 +196,24 @@ impl By<'_> {
     }
 }
 
-/// Maximum number of members to count instead of searching for the other end of a range.
+/// The maximum number of members that are counted to find the other end of a range; beyond that, the other end is
+/// searched.
 const COUNTED_MAX: usize = 128;
 
 /// The parameters of a command.
 struct Query<'a> {
     by: By<'a>,
     is_reverse: bool,
-    /// Members to skip at the beginning; a negative number skips all.
+    /// The number of members to skip at the beginning; a negative number skips all members.
     offset: i64,
-    /// Maximum number of members to return; negative means no limit.
+    /// The maximum number of members to return; a negative number means no limit.
     count: i64,
     with_scores: bool,
 }
 
 impl<'a> Query<'a> {
-    /// Parses the arguments from the one before the range on. `kind` and `is_reverse` are fixed by the command's name,
-    /// unless options may set them.
+    /// Parses the arguments from the key that precedes the range on. The command's name determines `kind` and
+    /// `is_reverse`; `None` means that options may set them.
     fn parse(
         args: Args<'a>,
         source: usize,
@@ -251,7 +252,7 @@ impl<'a> Query<'a> {
             return Err("ERR syntax error, WITHSCORES not supported in combination with BYLEX".into());
         }
         let (first, second) = (source + 1, source + 2);
-        // Bounds are given in the order of the reply, ranks are not.
+        // Scores and members are given in the order of the reply; ranks are not.
         let (min, max) = if is_reverse { (second, first) } else { (first, second) };
         let by = match kind {
             Kind::Rank => By::Rank(integer(args, first)?, integer(args, second)?),
@@ -332,7 +333,8 @@ fn zrangestore(call: &mut Call<'_, '_>) -> AttemptResult {
     call.reply.integer(len as i64);
     let was_there = target.exists();
     target.store_value(Event::sorted_set("zrangestore"), stored);
-    // Replicas with Redis 8 or Valkey would find members with a negative offset of LIMIT, so the removal is recorded.
+    // Redis 8 and Valkey return members for a negative offset of LIMIT, so a replica would store them; the removal is
+    // recorded instead.
     if len == 0 && was_there {
         target.journal_removal();
     }

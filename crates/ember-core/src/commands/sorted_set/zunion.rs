@@ -149,7 +149,7 @@ enum Operation {
     Diff,
 }
 
-/// How the scores of a member in several sets are combined.
+/// The way in which the scores of a member in several sets are combined.
 #[derive(Clone, Copy)]
 enum Combine {
     Sum,
@@ -160,7 +160,7 @@ enum Combine {
 impl Combine {
     fn apply(self, total: f64, score: f64) -> f64 {
         match self {
-            // Infinities of either sign cancel out.
+            // The sum of two opposite infinities is 0.
             Combine::Sum if (total + score).is_nan() => 0.0,
             Combine::Sum => total + score,
             Combine::Min if score < total => score,
@@ -180,18 +180,18 @@ struct Allowed {
 
 /// The arguments of a command.
 struct Query {
-    /// The positions of the keys.
+    /// The argument indexes of the keys.
     keys: std::ops::Range<usize>,
-    /// A weight for each key, or none if all are 1.
+    /// The weight of each key; empty if all weights are 1.
     weights: Vec<f64>,
     combine: Combine,
     with_scores: bool,
-    /// Maximum number of members to count; 0 means no limit.
+    /// The maximum number of members to count; 0 means no limit.
     limit: usize,
 }
 
 impl Query {
-    /// Returns the positions of the keys, whose number is in argument `count_at`.
+    /// Returns the argument indexes of the keys; their number is in argument `count_at`.
     fn keys(args: Args<'_>, count_at: usize, command: &str) -> Result<std::ops::Range<usize>, CommandError> {
         let count = integer(args, count_at)?;
         if count < 1 {
@@ -238,7 +238,7 @@ impl Query {
     }
 }
 
-/// A set to combine with others. The members of a plain set have the score 1.
+/// A sorted set or a set that is combined with others. The members of a set have the score 1.
 #[derive(Clone, Copy)]
 enum Source<'a> {
     Missing,
@@ -275,9 +275,9 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Calls `visit` for each member and its score, until it breaks.
+    /// Calls `visit` for each member and its score, until `visit` returns a break.
     fn each(self, mut visit: impl FnMut(Element<'a>, f64) -> ControlFlow<()>) {
-        // The caller knows whether all members were visited.
+        // The result is ignored, because the caller knows whether all members were visited.
         let _ = match self {
             Source::Missing => ControlFlow::Continue(()),
             Source::SortedSet(set) => set.iter_all().try_for_each(|(member, score)| visit(member, score)),
@@ -306,13 +306,13 @@ fn owned(element: Element<'_>) -> Cow<'_, [u8]> {
     }
 }
 
-/// Returns a weight times a score for the first set that has the member; there 0 times infinity is 0.
+/// Returns the product of a weight and a score in the first set that contains the member; 0 times infinity is 0 there.
 fn weighted(weight: f64, score: f64) -> f64 {
     let product = weight * score;
     if product.is_nan() { 0.0 } else { product }
 }
 
-/// Returns the members of any of the sets. O(members of all).
+/// Returns the members that any of the sets contains. O(members of all sets).
 fn union<'a>(sources: &[(Source<'a>, f64)], combine: Combine) -> Members<'a> {
     let mut scores: HashMap<Cow<'a, [u8]>, f64> = HashMap::new();
     for &(source, weight) in sources {
@@ -328,8 +328,8 @@ fn union<'a>(sources: &[(Source<'a>, f64)], combine: Combine) -> Members<'a> {
     scores.into_iter().collect()
 }
 
-/// Calls `visit` for each member of the first set that all others have, too, with its score, until it breaks. O(members
-/// of the first · sets).
+/// Calls `visit` for each member that all sets contain, with its score, until `visit` returns a break. O(members of the
+/// first set · number of sets).
 fn each_common<'a>(
     sources: &[(Source<'a>, f64)],
     combine: Combine,
@@ -355,8 +355,8 @@ fn inter<'a>(sources: &[(Source<'a>, f64)], combine: Combine) -> Members<'a> {
     members
 }
 
-/// Returns the members of the first set that no other set has. Searches for each of them in the others, or removes the
-/// members of the others, whichever is less work.
+/// Returns the members of the first set that no other set contains. Either looks up each of these members in the other
+/// sets or removes the members of the other sets, whichever takes fewer steps.
 fn diff<'a>(sources: &[(Source<'a>, f64)]) -> Members<'a> {
     let Some((&(first, _), others)) = sources.split_first() else { return Vec::new() };
     let look_ups = first.len() * others.len() / 2;
@@ -377,7 +377,7 @@ fn diff<'a>(sources: &[(Source<'a>, f64)]) -> Members<'a> {
     left.into_iter().collect()
 }
 
-/// Returns the result of an operation, in order.
+/// Returns the result of an operation, ordered by score and member.
 fn combined<'a>(
     keys: &'a Keys<'_, '_>,
     query: &Query,
@@ -395,7 +395,8 @@ fn combined<'a>(
     Ok(members)
 }
 
-/// Returns the sets with their weights: for a difference in their order, otherwise the smallest first.
+/// Returns the sets with their weights: in the order of the arguments for a difference, otherwise the smallest set
+/// first.
 fn sources<'a>(
     keys: &'a Keys<'_, '_>,
     query: &Query,
@@ -410,7 +411,7 @@ fn sources<'a>(
     Ok(sources)
 }
 
-/// Returns the maximum number of members that an operation reads or searches for.
+/// Returns the maximum number of members that an operation reads or looks up.
 fn steps(sources: &[(Source<'_>, f64)], operation: Operation) -> usize {
     match (operation, sources) {
         (Operation::Inter, [(smallest, _), ..]) => smallest.len().saturating_mul(sources.len()),
@@ -418,7 +419,7 @@ fn steps(sources: &[(Source<'_>, f64)], operation: Operation) -> usize {
     }
 }
 
-/// Reads the keys as uses, and parses all arguments.
+/// Looks up the keys, counted as uses, and parses all arguments.
 fn begin(
     call: &mut Call<'_, '_>,
     count_at: usize,

@@ -1,4 +1,4 @@
-//! Common arguments and replies of stream commands: IDs, intervals, entries, missing groups.
+//! The common arguments and replies of stream commands: IDs, intervals, entries, errors for missing groups.
 
 use ember_protocol::{Args, Reply};
 
@@ -6,18 +6,18 @@ use crate::commands::arguments::is_word;
 use crate::error::{CommandError, quoted, quoted_up_to};
 use crate::types::stream::{Entry, References, StreamId};
 
-/// Maximum length in bytes of an argument that can be an ID.
+/// The maximum length in bytes of an argument that is parsed as an ID.
 const ID_BYTES_MAX: usize = 127;
 
-/// Bytes of a name that an error repeats.
+/// The maximum number of bytes of a name that an error quotes.
 const NAME_BYTES_MAX: usize = 16 * 1024;
 
-/// The source of a sequence number.
+/// The ID of a new entry, as the call specifies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NewId {
-    /// The whole ID is given.
+    /// The call specifies the whole ID.
     Given(StreamId),
-    /// Only the time is given, as `time-*`.
+    /// The call specifies only the time, as `time-*`.
     At(u64),
 }
 
@@ -25,8 +25,8 @@ fn invalid_id() -> CommandError {
     "ERR Invalid stream ID specified as stream command argument".into()
 }
 
-/// Parses a number as C's `strtoull` does, because Redis reads IDs this way: leading white space and a sign are
-/// accepted, and a negative number wraps. No other text may follow it.
+/// Parses a number like C's `strtoull`, because Redis parses IDs this way: leading white space and a sign are accepted,
+/// and a negative number wraps. No other text may follow the number.
 fn unsigned(text: &[u8]) -> Option<u64> {
     let start = text.iter().position(|byte| !matches!(byte, b' ' | b'\t'..=b'\r'))?;
     let (is_negative, digits) = match text[start..].split_first()? {
@@ -34,7 +34,7 @@ fn unsigned(text: &[u8]) -> Option<u64> {
         (b'+', digits) => (false, digits),
         _ => (false, &text[start..]),
     };
-    // The canonical text of a negative number is refused.
+    // A negative number in its canonical form is refused, as in Redis.
     if digits.is_empty() || (is_negative && ember_protocol::number::parse_i64(text).is_some()) {
         return None;
     }
@@ -45,7 +45,8 @@ fn unsigned(text: &[u8]) -> Option<u64> {
     Some(if is_negative { number.wrapping_neg() } else { number })
 }
 
-/// Returns the parts of an ID's text: the time, and the sequence number if it is given (`None` in it for `*`).
+/// Returns the parts of an ID's text: the time, and the sequence number if the text contains one (`Some(None)` for
+/// `*`).
 fn id_parts(text: &[u8], takes_star: bool) -> Result<(u64, Option<Option<u64>>), CommandError> {
     let (ms, sequence) = match text.iter().position(|&byte| byte == b'-') {
         Some(dash) => (&text[..dash], Some(&text[dash + 1..])),
@@ -60,18 +61,19 @@ fn id_parts(text: &[u8], takes_star: bool) -> Result<(u64, Option<Option<u64>>),
     Ok((ms, sequence))
 }
 
-/// Returns the text of an ID as C sees it: up to the first NUL.
+/// Returns the text of an ID as C reads it: the bytes before the first NUL.
 fn id_text(argument: &[u8]) -> Result<&[u8], CommandError> {
     if argument.len() > ID_BYTES_MAX { Err(invalid_id()) } else { Ok(quoted(argument)) }
 }
 
-/// Parses the ID in `argument`; `sequence` is used if the sequence number is left out. Accepts neither `-` nor `+`.
+/// Parses the ID in `argument`; `sequence` is the sequence number if the ID does not contain one. Accepts neither `-`
+/// nor `+`.
 pub(super) fn exact_id(argument: &[u8], sequence: u64) -> Result<StreamId, CommandError> {
     let (ms, given) = id_parts(id_text(argument)?, false)?;
     Ok(StreamId::new(ms, given.flatten().unwrap_or(sequence)))
 }
 
-/// Parses the ID in `argument`, with `-` for the smallest and `+` for the largest one.
+/// Parses the ID in `argument`; `-` is the smallest ID and `+` the largest.
 pub(super) fn id(argument: &[u8], sequence: u64) -> Result<StreamId, CommandError> {
     match id_text(argument)? {
         b"-" => Ok(StreamId::MIN),
@@ -88,19 +90,19 @@ pub(super) fn new_id(argument: &[u8]) -> Result<NewId, CommandError> {
     })
 }
 
-/// Parses the handling of references to deleted entries, if argument `arg` is such a word.
+/// Parses the option that determines the handling of references to deleted entries, if argument `arg` is one.
 pub(super) fn references_at(args: Args<'_>, arg: usize) -> Option<References> {
     const WORDS: [(&str, References); 3] =
         [("KEEPREF", References::Keep), ("DELREF", References::Delete), ("ACKED", References::Respect)];
     WORDS.iter().find(|(word, _)| is_word(args, arg, word)).map(|&(_, references)| references)
 }
 
-/// Parses the IDs in arguments `from` and later, all of them exact.
+/// Parses the IDs in the arguments from `from` on, which may be neither `-` nor `+`.
 pub(super) fn ids(args: Args<'_>, from: usize) -> Result<Vec<StreamId>, CommandError> {
     args.skip(from).iter().map(|argument| exact_id(argument, 0)).collect()
 }
 
-/// Parses the end of an interval: an ID, after `(` if it is excluded.
+/// Parses a bound of an interval: an ID, preceded by `(` if the bound is excluded.
 fn interval_end(argument: &[u8], sequence: u64) -> Result<(StreamId, bool), CommandError> {
     match argument {
         [b'(', rest @ ..] if !rest.is_empty() => Ok((exact_id(rest, sequence)?, true)),
@@ -108,7 +110,7 @@ fn interval_end(argument: &[u8], sequence: u64) -> Result<(StreamId, bool), Comm
     }
 }
 
-/// Returns the first ID of the interval that begins with `argument`.
+/// Returns the first ID of an interval whose lower bound is `argument`.
 pub(super) fn interval_start(argument: &[u8]) -> Result<StreamId, CommandError> {
     match interval_end(argument, 0)? {
         (id, false) => Ok(id),
@@ -116,7 +118,7 @@ pub(super) fn interval_start(argument: &[u8]) -> Result<StreamId, CommandError> 
     }
 }
 
-/// Returns the last ID of the interval that ends with `argument`.
+/// Returns the last ID of an interval whose upper bound is `argument`.
 pub(super) fn interval_last(argument: &[u8]) -> Result<StreamId, CommandError> {
     match interval_end(argument, u64::MAX)? {
         (id, false) => Ok(id),
@@ -129,7 +131,7 @@ pub(super) fn reply_id(reply: &mut Reply, id: StreamId) {
     reply.bulk(id.text(&mut [0; StreamId::TEXT_BYTES_MAX]));
 }
 
-/// Writes an entry: its ID, and the names and values of its fields.
+/// Writes an entry as its ID, followed by an array of the names and values of its fields.
 pub(super) fn reply_entry(reply: &mut Reply, entry: &Entry<'_>) {
     reply.array(2);
     reply_id(reply, entry.id);
@@ -155,13 +157,13 @@ pub(super) fn reply_entries<'a>(reply: &mut Reply, entries: impl Iterator<Item =
     reply.insert_array(mark, written);
 }
 
-/// Returns an error that repeats two names, as C's `%s` prints them.
+/// Returns an error that quotes two names, each up to the first NUL, like C's `%s`.
 fn quoting_two(before: &str, first: &[u8], between: &str, second: &[u8], after: &str) -> CommandError {
     let (first, second) = (quoted_up_to(first, NAME_BYTES_MAX), quoted_up_to(second, NAME_BYTES_MAX));
     CommandError::Bytes([before.as_bytes(), first, between.as_bytes(), second, after.as_bytes()].concat())
 }
 
-/// Returns the error for a missing key, or a missing group of it.
+/// Returns the error for a missing key, or for a missing group of an existing key.
 pub(super) fn no_key_or_group(key: &[u8], group: &[u8], after: &str) -> CommandError {
     quoting_two("NOGROUP No such key '", key, "' or consumer group '", group, after)
 }
@@ -171,7 +173,7 @@ pub(super) fn no_group(key: &[u8], group: &[u8]) -> CommandError {
     quoting_two("NOGROUP No such consumer group '", group, "' for key name '", key, "'")
 }
 
-/// Returns the error of `XGROUP` and `XINFO` for options that a subcommand does not have.
+/// Returns the error of `XGROUP` and `XINFO` for options that a subcommand does not support.
 pub(super) fn unknown_options(args: Args<'_>) -> CommandError {
     let container = String::from_utf8_lossy(quoted(args.at(0))).to_uppercase();
     let after = format!("'. Try {container} HELP.");
@@ -182,7 +184,7 @@ pub(super) fn unknown_options(args: Args<'_>) -> CommandError {
     )
 }
 
-/// Parses the count of entries in argument `arg`; negative ones become 0.
+/// Parses the count of entries in argument `arg`; a negative count becomes 0.
 pub(super) fn count(args: Args<'_>, arg: usize) -> Result<usize, CommandError> {
     let number = crate::commands::arguments::integer(args, arg)?;
     Ok(usize::try_from(number.max(0)).unwrap_or(usize::MAX))
@@ -191,7 +193,7 @@ pub(super) fn count(args: Args<'_>, arg: usize) -> Result<usize, CommandError> {
 /// Parses the integer in argument `arg`.
 ///
 /// # Errors
-/// `text` if the argument is not an integer.
+/// Returns `text` if the argument is not an integer.
 pub(super) fn integer_or(args: Args<'_>, arg: usize, text: &'static str) -> Result<i64, CommandError> {
     ember_protocol::number::parse_i64(args.at(arg)).ok_or_else(|| text.into())
 }

@@ -22,7 +22,7 @@ mod xtrim;
 
 use crate::call::DataCommand;
 
-/// The family's commands, file by file.
+/// The commands of this family, one list per file.
 pub(super) const COMMANDS: &[&[DataCommand]] = &[
     xack::COMMANDS,
     xadd::COMMANDS,

@@ -16,27 +16,27 @@ pub(super) struct ReadOptions<'a> {
     pub(super) count: usize,
     /// The timeout in ms when waiting for entries; 0 means no timeout.
     pub(super) block_ms: Option<u64>,
-    /// Group and consumer.
+    /// The group and the consumer.
     pub(super) group: Option<(&'a [u8], &'a [u8])>,
     /// Whether delivered entries are acknowledged at once.
     pub(super) no_ack: bool,
-    /// The argument with the first key.
+    /// The index of the argument with the first key.
     pub(super) first_key: usize,
-    /// The number of keys, and of the IDs after them.
+    /// The number of keys, which is also the number of the IDs after them.
     pub(super) keys: usize,
 }
 
 impl ReadOptions<'_> {
-    /// Returns the argument indexes of each key and its ID.
+    /// Returns the argument indexes of each key and of its ID.
     pub(super) fn streams(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let keys = self.keys;
         (self.first_key..self.first_key + keys).map(move |arg| (arg, arg + keys))
     }
 
-    /// Refuses to wait for entries in a script, which Redis does only for streams.
+    /// Returns an error if a script's call would wait for entries, as Redis does only for streams.
     ///
     /// # Errors
-    /// If the call has the option BLOCK in a script.
+    /// Returns an error if the call has the option BLOCK and a script makes it.
     pub(super) fn refuse_in_script(&self, waiting: Waiting, args: Args<'_>) -> Result<(), CommandError> {
         if self.block_ms.is_none() || waiting != Waiting::InScript {
             return Ok(());
@@ -45,7 +45,7 @@ impl ReadOptions<'_> {
         Err(CommandError::Bytes(text.concat()))
     }
 
-    /// Returns how to wait for entries, if the call has the option BLOCK.
+    /// Returns the parameters of the wait for entries, if the call has the option BLOCK.
     pub(super) fn wait(&self) -> Option<Wait> {
         let block_ms = self.block_ms?;
         Some(Wait {
@@ -56,17 +56,17 @@ impl ReadOptions<'_> {
     }
 }
 
-/// Returns the keys of a call: the first half of the arguments after STREAMS, which is searched from argument `from`
-/// on.
+/// Returns the key specification: the keys are the first half of the arguments after STREAMS, which is searched from
+/// argument `from` on.
 pub(super) const fn keys_from(from: isize) -> KeySpec {
     KeySpec::half_after("STREAMS", from, KeyFlags::RO.union(KeyFlags::ACCESS))
 }
 
-/// The differences between the two commands.
+/// The words in which XREAD and XREADGROUP differ.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Words {
     pub(super) name: &'static str,
-    /// The ID that means future entries.
+    /// The special ID that means entries after the call.
     pub(super) new_entries: char,
     pub(super) takes_group: bool,
 }

@@ -12,35 +12,35 @@ use crate::turn::Turn;
 use crate::types::limits::EncodingLimits;
 use crate::types::stream::{BlockLimits, References, Stream, Traces, Trim, Trimmed};
 
-/// Maximum number of blocks whose entries are trimmed in one call, with `~` and without `LIMIT`.
+/// The maximum number of blocks whose entries one call with `~` and without `LIMIT` trims.
 const BLOCKS_TRIMMED_MAX: u64 = 100;
-/// The same in entries, if blocks have no limit of entries.
+/// The maximum number of entries that such a call trims if the number of entries per block is not limited.
 const ENTRIES_TRIMMED: u64 = 10_000;
-/// The same in entries, for blocks of any size.
+/// The maximum number of entries that such a call trims, for blocks of any size.
 const ENTRIES_TRIMMED_MAX: u64 = 1_000_000;
 
-/// How to trim a stream.
+/// The trimming that a call requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Trimming {
     trim: Trim,
     is_approximate: bool,
-    /// Maximum number of entries; 0 means no limit.
+    /// The maximum number of entries to trim; 0 means no limit.
     limit: u64,
     references: References,
 }
 
 impl Trimming {
-    /// Trims the stream.
+    /// Trims the stream, and records deleted entries and removed references in `traces`.
     pub(super) fn apply(&self, stream: &mut Stream, traces: &mut Traces) -> Trimmed {
         stream.trim(self.trim, self.is_approximate, self.limit, self.references, traces)
     }
 }
 
-/// Records a trim: how many entries are left, which others were deleted, and which are no longer pending, in commands
-/// that Redis before 8.2 supports, too.
+/// Records a trim in commands that Redis before 8.2 also supports: the number of entries that remain, the other entries
+/// that were deleted, and the entries that are no longer pending.
 ///
 /// # Errors
-/// `WrongType` if the key holds another type.
+/// Returns `WrongType` if the key holds another type.
 pub(super) fn journal_trimmed(key: &mut Key<'_>, trimmed: Trimmed, traces: &Traces) -> CommandResult {
     let deleted = traces.deleted().len() as u64;
     if trimmed.entries > deleted {
@@ -51,7 +51,7 @@ pub(super) fn journal_trimmed(key: &mut Key<'_>, trimmed: Trimmed, traces: &Trac
     Ok(())
 }
 
-/// The options of a call parsed so far.
+/// The trimming options of a call, as parsed so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TrimOptions {
     trim: Option<Trim>,
@@ -61,7 +61,8 @@ pub(super) struct TrimOptions {
 }
 
 impl TrimOptions {
-    /// Parses the option at argument `arg`, if there is one; returns the index of the argument after it.
+    /// Parses the option at argument `arg` and returns the index of the argument after it; `None` if the argument is
+    /// not a trimming option.
     pub(super) fn read(&mut self, args: Args<'_>, arg: usize) -> Result<Option<usize>, CommandError> {
         let following = args.len() - arg - 1;
         let is_len = is_word(args, arg, "MAXLEN");
@@ -92,9 +93,9 @@ impl TrimOptions {
         Ok(None)
     }
 
-    /// Returns the trimming that all options together mean; `None` if there is nothing to trim.
+    /// Returns the trimming that all options together specify; `None` if the call trims nothing.
     pub(super) fn finish(mut self, is_required: bool, turn: &Turn) -> Result<Option<Trimming>, CommandError> {
-        // Redis propagates a trim with `~` as one with `=` and leaves the limit, which must not be applied again.
+        // Redis propagates a trim with `~` as a trim with `=` but keeps its LIMIT, which must not be applied again.
         if turn.is_replay() && !self.is_approximate {
             self.limit = None;
         }
@@ -130,7 +131,7 @@ fn not_negative(args: Args<'_>, arg: usize, text: &'static str) -> Result<u64, C
     u64::try_from(integer(args, arg)?).map_err(|_| text.into())
 }
 
-/// Returns the limits of a block of entries.
+/// Returns the configured limits of a block of entries.
 pub(super) fn block_limits(limits: EncodingLimits) -> BlockLimits {
     BlockLimits { bytes_max: limits.stream_node_max_bytes, entries_max: limits.stream_node_max_entries }
 }

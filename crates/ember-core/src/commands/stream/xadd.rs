@@ -41,9 +41,9 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 struct Options {
     must_exist: bool,
     trimming: Option<Trimming>,
-    /// The ID; `None` lets the server choose it.
+    /// The ID of the new entry; `None` if the server generates it.
     id: Option<NewId>,
-    /// The position of the first field.
+    /// The argument index of the first field.
     fields: usize,
 }
 

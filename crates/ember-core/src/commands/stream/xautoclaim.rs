@@ -13,11 +13,11 @@ use crate::spec::{Command, Example, Flags, Group as CommandGroup, KeyFlags, KeyS
 use crate::types::Collection;
 use crate::types::stream::{Group, Log, Pending, Stream, StreamId};
 
-/// The default of COUNT.
+/// The default value of COUNT.
 const COUNT: u64 = 100;
-/// Pending entries visited per entry that may be claimed.
+/// The maximum number of pending entries visited per entry of COUNT.
 const ATTEMPTS_FACTOR: u64 = 10;
-/// The largest COUNT.
+/// The maximum value of COUNT.
 const COUNT_MAX: u64 = i64::MAX as u64 / 16;
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -47,7 +47,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::KeysOrLong { long_if: |args| args.len() > 6, run: xautoclaim },
 )];
 
-/// The parameters of a claim.
+/// The parameters of a call.
 struct Claim {
     min_idle_ms: i64,
     start: StreamId,
@@ -57,8 +57,8 @@ struct Claim {
 }
 
 impl Claim {
-    /// Returns the approximate number of steps: one for each claimed entry, or for several visited ones that are not
-    /// idle for long enough.
+    /// Returns the approximate number of steps: one step for each claimed entry, or for several visited entries that
+    /// are not idle for long enough.
     fn steps(&self, group: &Group) -> usize {
         const CHECKS_PER_STEP: usize = 8;
         let pending = group.pending_count();
@@ -122,13 +122,13 @@ fn xautoclaim(call: &mut Call<'_, '_>) -> AttemptResult {
     Ok(Attempt::Done)
 }
 
-/// The changes made by claiming.
+/// The changes that a claim has made.
 struct Outcome {
-    /// Whether the consumer is new.
+    /// Whether the claim has created the consumer.
     is_new: bool,
     changes: u64,
     claimed: Claimed,
-    /// Entries that can no longer be acknowledged, because they were deleted.
+    /// The entries that were removed from the pending entries, because they were deleted from the stream.
     deleted: Vec<StreamId>,
 }
 

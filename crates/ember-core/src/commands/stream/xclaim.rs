@@ -39,7 +39,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::KeysOrLong { long_if: names_many, run: xclaim },
 )];
 
-/// The parameters of a claim.
+/// The parameters of a call.
 struct Claim {
     ids: Vec<StreamId>,
     min_idle_ms: i64,
@@ -134,19 +134,19 @@ fn xclaim(call: &mut Call<'_, '_>) -> AttemptResult {
     Ok(Attempt::Done)
 }
 
-/// The changes made by claiming.
+/// The changes that a claim has made.
 struct Outcome {
-    /// Whether the consumer is new.
+    /// Whether the claim has created the consumer.
     is_new: bool,
     changes: u64,
-    /// The group's position, if it has changed.
+    /// The group's new position, if it has changed.
     position: Option<(StreamId, Option<i64>)>,
     claimed: Claimed,
-    /// Entries that can no longer be acknowledged, because they were deleted.
+    /// The entries that were removed from the pending entries, because they were deleted from the stream.
     deleted: Vec<StreamId>,
 }
 
-/// Claims entries.
+/// Claims entries and writes the reply.
 fn run(
     log: &Log,
     group: &mut Group,
@@ -188,7 +188,7 @@ fn run(
     Outcome { is_new, changes: changes + u64::from(is_new), position, claimed, deleted }
 }
 
-/// Returns the new state of a claimed entry; `None` if it cannot be claimed.
+/// Returns the new pending state of an entry that is claimed; `None` if the entry cannot be claimed.
 fn claimed_entry(group: &Group, id: StreamId, consumer: ConsumerNumber, claim: &Claim) -> Option<Pending> {
     let before = group.pending_entry(id);
     if let Some(before) = before {
@@ -199,7 +199,7 @@ fn claimed_entry(group: &Group, id: StreamId, consumer: ConsumerNumber, claim: &
     } else if !claim.is_forced {
         return None;
     }
-    // An entry that becomes pending here counts as delivered once before.
+    // An entry that was not pending before counts as delivered once.
     let deliveries = before.map_or(1, |before| before.deliveries);
     let more = u64::from(!claim.ids_only);
     let deliveries = claim.deliveries.unwrap_or(deliveries.wrapping_add(more));

@@ -1,4 +1,4 @@
-//! XDELEX and XACKDEL: deletion of entries that consumer groups may still refer to.
+//! XDELEX and XACKDEL, which delete entries to which consumer groups may refer.
 
 use ember_protocol::Args;
 
@@ -53,11 +53,11 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// The entry does not exist or is not pending.
+/// The reply for an entry that does not exist or is not pending.
 const MISSING: i64 = -1;
-/// The entry was deleted.
+/// The reply for an entry that was deleted.
 const DELETED: i64 = 1;
-/// A consumer group still needs the entry.
+/// The reply for an entry that is not deleted because a consumer group still needs it.
 const NEEDED: i64 = 2;
 
 struct Options<'a> {
@@ -96,7 +96,7 @@ fn read_options(args: Args<'_>, from: usize) -> Result<Options<'_>, CommandError
     Ok(Options { references: references.unwrap_or_default(), ids })
 }
 
-/// Deletes an entry, and returns its result.
+/// Deletes an entry, and returns its reply.
 fn delete(stream: &mut Stream, id: StreamId, references: References, traces: &mut Traces) -> i64 {
     if references == References::Respect && stream.log().contains(id) && stream.groups().need(id) {
         return NEEDED;
@@ -153,7 +153,7 @@ fn xackdel(call: &mut Call<'_, '_>) -> CommandResult {
             results.push(if was_pending == Some(true) {
                 acknowledged += 1;
                 traces.record_acknowledged(args.at(2), id);
-                // An entry that was deleted earlier has the same result as one deleted now.
+                // An entry that was deleted earlier has the same reply as one deleted by this call.
                 delete(stream, id, options.references, &mut traces).max(DELETED)
             } else {
                 MISSING

@@ -163,7 +163,7 @@ fn help(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// The options after the ID of CREATE and SETID.
+/// The options that follow the ID in CREATE and SETID.
 #[derive(Default)]
 struct Options {
     creates_stream: bool,
@@ -192,7 +192,7 @@ fn read_options(call: &Call<'_, '_>, takes_mkstream: bool) -> Result<Options, Co
     Ok(options)
 }
 
-/// Returns the stream, which must exist.
+/// Returns the stream of the key, or an error if the key does not exist.
 fn stream<'k>(key: &'k Key<'_>) -> Result<&'k Stream, CommandError> {
     key.value::<Stream>()?.ok_or_else(|| {
         "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM \
@@ -201,7 +201,8 @@ fn stream<'k>(key: &'k Key<'_>) -> Result<&'k Stream, CommandError> {
     })
 }
 
-/// Returns the stream, which must exist and have the group in argument 3.
+/// Returns the stream of the key, or an error if the key does not exist or the stream does not have the group in
+/// argument 3.
 fn stream_with_group<'k>(
     key: &'k Key<'_>,
     args: ember_protocol::Args<'_>,
@@ -273,7 +274,7 @@ fn destroy(call: &mut Call<'_, '_>) -> CommandResult {
     if is_removed {
         key.count_changes(1);
         key.notify(Event::stream("xgroup-destroy"));
-        // Blocked consumers are notified that their group was destroyed.
+        // Wakes blocked consumers, which receive the error for a missing group.
         key.wake();
     }
     call.reply.integer(i64::from(is_removed));

@@ -130,7 +130,7 @@ const HELP: [&str; 10] = [
     "    Print this help.",
 ];
 
-/// The default COUNT of FULL, for entries and pending entries.
+/// The default COUNT of FULL, for entries and for pending entries.
 const COUNT: usize = 10;
 
 fn help(call: &mut Call<'_, '_>) -> CommandResult {
@@ -202,7 +202,7 @@ fn groups(call: &mut Call<'_, '_>) -> AttemptResult {
     Ok(Attempt::Done)
 }
 
-/// Returns the COUNT of FULL; 0 means all. `None` without FULL.
+/// Returns the COUNT of FULL, where 0 means no limit; `None` if the call does not contain FULL.
 fn read_count(call: &Call<'_, '_>) -> Result<Option<usize>, CommandError> {
     let args = call.args;
     match args.len() {
@@ -227,7 +227,8 @@ fn stream(call: &mut Call<'_, '_>) -> AttemptResult {
     let log = stream.log();
     reply.map(if count.is_some() { 9 } else { 10 });
     reply_field(reply, "length", log.len() as i64);
-    // There is no radix tree; the reply has Redis's numbers for the same blocks with one node per block.
+    // ember has no radix tree; the reply contains the numbers that Redis reports for the same blocks with one node per
+    // block.
     reply_field(reply, "radix-tree-keys", log.block_count() as i64);
     reply_field(reply, "radix-tree-nodes", log.block_count() as i64 + 1);
     reply_id_field(reply, "last-generated-id", log.last_id());
@@ -248,10 +249,10 @@ fn stream(call: &mut Call<'_, '_>) -> AttemptResult {
     Ok(Attempt::Done)
 }
 
-/// Returns how many entries, pending entries, groups and consumers FULL returns.
+/// Returns the total number of entries, pending entries, groups and consumers that FULL returns.
 fn full_steps(stream: &Stream, count: usize) -> usize {
     let of_group = |group: &Group| {
-        // Each pending entry is also listed for its consumer.
+        // Twice, because each pending entry is also listed for its consumer.
         2 * shown_count(group.pending_count(), count) + group.consumers().len()
     };
     shown_count(stream.len(), count) + stream.groups().iter().map(|(_, group)| of_group(group)).sum::<usize>()
@@ -286,7 +287,7 @@ fn reply_group(reply: &mut Reply, log: &Log, name: &[u8], group: &Group, count: 
     group.consumers().for_each(|consumer| reply_consumer(reply, group, consumer, count));
 }
 
-/// Returns how many of `len` pending entries are shown.
+/// Returns the number of entries that the reply shows out of `len`.
 fn shown_count(len: usize, count: usize) -> usize {
     if count == 0 { len } else { len.min(count) }
 }

@@ -45,7 +45,7 @@ struct Filter<'a> {
 }
 
 impl Filter<'_> {
-    /// Returns the number of pending entries that are visited.
+    /// Returns the number of pending entries that a call visits.
     fn steps(&self, group: &Group) -> usize {
         let pending = match self.consumer {
             None => group.pending_count(),
@@ -93,7 +93,7 @@ fn xpending(call: &mut Call<'_, '_>) -> AttemptResult {
     Ok(Attempt::Done)
 }
 
-/// Replies with the number of pending entries, the first and the last of them, and their number per consumer.
+/// Replies with the number of pending entries, the first and the last of their IDs, and the number per consumer.
 fn reply_summary(reply: &mut Reply, group: &Group) {
     reply.array(4);
     reply.integer(group.pending_count() as i64);
@@ -115,7 +115,7 @@ fn reply_summary(reply: &mut Reply, group: &Group) {
     }
 }
 
-/// Replies with the pending entries that pass the filter.
+/// Replies with the pending entries that match the filter.
 fn reply_entries(reply: &mut Reply, group: &Group, filter: &Filter<'_>, now_ms: i64) {
     let mark = reply.mark();
     let mut left = filter.count;

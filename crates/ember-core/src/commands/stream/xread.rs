@@ -65,7 +65,7 @@ fn xread(call: &mut Call<'_, '_>) -> AttemptResult {
     let streams =
         || found.iter().filter_map(|&(key, start)| Some((call.keys.value::<Stream>(key).ok()??, start)));
     if streams().map(|(stream, _)| most(stream)).sum::<usize>() > steps_max {
-        // Most clients read the last few entries of a long stream.
+        // The entries are counted, because most clients read the last few entries of a long stream.
         let mut left = steps_max;
         for (stream, start) in streams() {
             let entries = stream.log().range(start..=StreamId::MAX).take(most(stream).min(left + 1)).count();
@@ -92,13 +92,13 @@ fn xread(call: &mut Call<'_, '_>) -> AttemptResult {
     Ok(Attempt::Done)
 }
 
-/// Returns the IDs after which the requested entries begin; `$` is the last one of its stream, `+` that before its last
-/// entry.
+/// Returns the IDs after which the requested entries begin; `$` means the last ID of its stream, `+` the ID before that
+/// of its last entry.
 fn read_ids(call: &mut Call<'_, '_>, options: &ReadOptions<'_>) -> Result<Vec<StreamId>, CommandError> {
     let mut ids = Vec::new();
     for (key, id) in options.streams() {
         let stream = match call.keys.read_value::<Stream>(key) {
-            // While the call waits, a key may temporarily have another type.
+            // While the call waits, a key may temporarily hold another type.
             Err(CommandError::WrongType) if call.waiting == Waiting::Retry => None,
             stream => stream?,
         };
@@ -121,7 +121,7 @@ fn read_ids(call: &mut Call<'_, '_>, options: &ReadOptions<'_>) -> Result<Vec<St
     Ok(ids)
 }
 
-/// Returns the call with `$` and `+` replaced, because they would mean other entries when the call is run again.
+/// Returns the call with `$` and `+` replaced by IDs, because they would mean other entries when the call is run again.
 fn with_ids(args: Args<'_>, options: &ReadOptions<'_>, ids: &[StreamId]) -> Option<OwnedBatch> {
     let mut words: Vec<Vec<u8>> = args.iter().map(<[u8]>::to_vec).collect();
     let mut is_needed = false;

@@ -35,12 +35,12 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 
 const WORDS: Words = Words { name: "xreadgroup", new_entries: '>', takes_group: true };
 
-/// The requested entries of one stream.
+/// The entries of one stream that a call requests.
 #[derive(Clone, Copy, Debug)]
 enum Wanted {
-    /// Entries that were not delivered yet.
+    /// Entries that the group has not delivered yet.
     New,
-    /// Entries after this ID that the consumer has not acknowledged yet.
+    /// Entries after this ID that were delivered to the consumer and not acknowledged yet.
     Pending(StreamId),
 }
 
@@ -87,7 +87,8 @@ fn xreadgroup(call: &mut Call<'_, '_>) -> AttemptResult {
     })
 }
 
-/// Returns how many entries of a stream are delivered; new ones are counted only until they exceed `steps_max`.
+/// Returns the number of entries of a stream that the call delivers; new entries are counted only until they exceed
+/// `steps_max`.
 fn steps(stream: &Stream, request: &Request<'_>, wanted: Wanted, steps_max: usize) -> usize {
     let Some(group) = stream.groups().get(request.group) else { return 0 };
     let count = if request.options.count == 0 { usize::MAX } else { request.options.count };
@@ -112,8 +113,8 @@ fn steps(stream: &Stream, request: &Request<'_>, wanted: Wanted, steps_max: usiz
     }
 }
 
-/// Records that the consumer was seen, and writes the key in argument `arg` with its delivered entries; returns false
-/// if there are none.
+/// Records that the consumer was seen, and writes the key in argument `arg` with the entries delivered to the consumer.
+/// Returns false if there are no such entries.
 fn deliver(
     call: &mut Call<'_, '_>,
     request: &Request<'_>,
@@ -143,8 +144,8 @@ fn deliver(
                     position = Some((group.last_id, group.entries_read));
                     if let Some(first) = first.filter(|_| is_journaled && !request.options.no_ack) {
                         let read = group.pending(first..=group.last_id).map(|(id, &pending)| (id, pending));
-                        // Other consumers may have claimed entries before their delivery, and some of those may have
-                        // been deleted.
+                        // Another consumer may have claimed an entry before its delivery, and the entry may have been
+                        // deleted.
                         let is_read = |&(id, pending): &(StreamId, Pending)| {
                             pending.consumer == consumer && log.entry(id).is_some()
                         };
@@ -163,7 +164,7 @@ fn deliver(
     }
     key.count_changes(u64::from(is_new) + u64::from(is_change));
     let (group, consumer) = (request.group, request.consumer);
-    // The record of a pending entry creates its consumer, too.
+    // A new consumer with pending entries needs no record: the record of a pending entry creates its consumer.
     if is_new && journaled.is_empty() {
         journal_consumer(&mut key, group, consumer);
     }
@@ -174,7 +175,7 @@ fn deliver(
     Ok(is_found)
 }
 
-/// Returns the requested entries of each stream, all of which must have the group.
+/// Returns the requested entries of each stream, or an error if a stream does not have the group.
 fn read_ids(call: &mut Call<'_, '_>, request: &Request<'_>) -> Result<Vec<Wanted>, CommandError> {
     let args = call.args;
     let mut wanted = Vec::new();
@@ -206,7 +207,7 @@ fn read_ids(call: &mut Call<'_, '_>, request: &Request<'_>) -> Result<Vec<Wanted
     Ok(wanted)
 }
 
-/// Returns the number of a consumer, marked as just seen, and whether it is new.
+/// Returns the number of a consumer, which is created if it is missing and marked as seen now, and whether it is new.
 pub(super) fn see_consumer(group: &mut Group, name: &[u8], now_ms: i64) -> (ConsumerNumber, bool) {
     let known = group.number_of(name);
     let number = known.unwrap_or_else(|| group.add_consumer(name, now_ms));
@@ -214,7 +215,7 @@ pub(super) fn see_consumer(group: &mut Group, name: &[u8], now_ms: i64) -> (Cons
     (number, known.is_none())
 }
 
-/// Delivers entries that the group has not read yet.
+/// Delivers entries that the group has not delivered yet.
 fn deliver_new(
     log: &Log,
     group: &mut Group,
@@ -240,8 +241,8 @@ fn deliver_new(
     reply.insert_array(mark, delivered);
 }
 
-/// Delivers the entries again that the consumer has not acknowledged yet. For a deleted entry, only the ID is sent.
-/// Returns false, because this is not counted as a change.
+/// Delivers again the entries that the consumer has not acknowledged yet. For a deleted entry, the reply contains only
+/// the ID. Returns false, because this does not count as a change.
 fn deliver_pending(
     log: &Log,
     group: &mut Group,

@@ -7,20 +7,20 @@ use crate::commands::arguments::is_word;
 use crate::entries::entry::EntryRef;
 use crate::error::CommandError;
 
-/// The operand of the comparison.
+/// The operand with which the string is compared.
 #[derive(Clone, Copy)]
 enum Operand {
-    /// The bytes of this argument.
+    /// The string is compared with the bytes of this argument.
     Value(usize),
-    /// A digest.
+    /// The digest of the string is compared with this digest.
     Digest(u64),
 }
 
-/// The option words: whether each takes a digest, and whether it is negated.
+/// The words of the conditions, each with whether its operand is a digest and whether the condition is negated.
 const WORDS: [(&str, bool, bool); 4] =
     [("IFEQ", false, false), ("IFNE", false, true), ("IFDEQ", true, false), ("IFDNE", true, true)];
 
-/// A condition on the string.
+/// A condition on the string at a key.
 #[derive(Clone, Copy)]
 pub(super) struct StringCondition {
     operand: Operand,
@@ -33,10 +33,11 @@ impl StringCondition {
         WORDS.iter().any(|(word, ..)| is_word(args, arg, word))
     }
 
-    /// Parses the condition whose word is argument `arg`, if it is one and its operand follows.
+    /// Parses the condition at argument `arg`; returns `None` if the argument is not the word of a condition or no
+    /// operand follows.
     ///
     /// # Errors
-    /// If the operand should be a digest and is not one; the text describes digests.
+    /// Returns an error that describes digests if the operand must be a digest and is not.
     pub(super) fn read(args: Args<'_>, arg: usize) -> Result<Option<StringCondition>, CommandError> {
         let found = WORDS.iter().find(|(word, ..)| is_word(args, arg, word));
         let Some(&(_, takes_digest, is_negated)) = found.filter(|_| arg + 1 < args.len()) else {
@@ -50,10 +51,11 @@ impl StringCondition {
         Ok(Some(StringCondition { operand, is_negated }))
     }
 
-    /// Returns whether the condition holds: without a key, only negated conditions do. O(length of the value).
+    /// Returns whether the condition holds for an entry; if the key is missing, only negated conditions hold. O(length
+    /// of the value).
     ///
     /// # Errors
-    /// `WrongType` if the entry holds another type.
+    /// Returns `WrongType` if the entry holds another type.
     pub(super) fn holds(self, args: Args<'_>, entry: Option<EntryRef<'_>>) -> Result<bool, CommandError> {
         let is_equal = match self.operand {
             Operand::Value(arg) => value::equals(entry, args.at(arg))?,

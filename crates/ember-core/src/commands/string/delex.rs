@@ -26,7 +26,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Keys(delex),
 )];
 
-/// Returns the key flags: with a condition, the reply reveals something about the value.
+/// Returns the key flags of a call: with a condition, the reply reveals information about the value.
 fn key_flags_of(args: Args<'_>) -> KeyFlags {
     KeyFlags::DELETE | if args.len() > 2 { KeyFlags::RW | KeyFlags::ACCESS } else { KeyFlags::RM }
 }

@@ -1,4 +1,5 @@
-//! DIGEST, and the digests of `IFDEQ` and `IFDNE`: 64-bit XXH3 without a seed (Collet), as 16 hexadecimal digits.
+//! DIGEST, and the digests of `IFDEQ` and `IFDNE`: the 64-bit XXH3 hash without a seed (Collet), as 16 hexadecimal
+//! digits.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -8,7 +9,7 @@ use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::types::value::StringValue;
 
-/// Hexadecimal digits of a digest, including leading zeros.
+/// The number of hexadecimal digits of a digest, including leading zeros.
 const DIGITS: usize = 16;
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -37,10 +38,10 @@ pub(super) fn of(value: StringValue<'_>) -> u64 {
     xxh3_64(value.bytes(&mut itoa::Buffer::new()))
 }
 
-/// Parses a digest: all its digits, in upper or lower case.
+/// Parses a digest, which consists of [`DIGITS`] digits in upper or lower case.
 ///
 /// # Errors
-/// If `text` is not a digest; the text of the error describes digests.
+/// Returns an error that describes digests if `text` is not a digest.
 pub(super) fn parse(text: &[u8]) -> Result<u64, CommandError> {
     let is_digest = text.len() == DIGITS && text.iter().all(u8::is_ascii_hexdigit);
     let digits = std::str::from_utf8(text).ok().filter(|_| is_digest);

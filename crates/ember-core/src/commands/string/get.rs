@@ -80,7 +80,7 @@ fn getex(call: &mut Call<'_, '_>) -> CommandResult {
     let mut arg = 2;
     while arg < args.len() {
         match expiry_unit(args, arg) {
-            // The same unit may be repeated: the last one counts.
+            // The same unit may be repeated: the last occurrence counts.
             Some(unit) if !persist && arg + 1 < args.len() => {
                 if expiry.is_some_and(|(_, other)| other != unit) {
                     return Err(CommandError::Syntax);

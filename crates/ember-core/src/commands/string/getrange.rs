@@ -1,4 +1,4 @@
-//! GETRANGE, and SUBSTR, its old name.
+//! GETRANGE, and its older name SUBSTR.
 
 use super::value;
 use crate::call::{Call, CommandResult, DataCommand, Run};

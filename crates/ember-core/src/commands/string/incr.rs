@@ -1,4 +1,4 @@
-//! INCR, DECR, INCRBY, DECRBY: one addition.
+//! INCR, DECR, INCRBY and DECRBY, which all add an integer.
 
 use ember_protocol::number::parse_i64;
 

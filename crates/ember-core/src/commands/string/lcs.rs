@@ -28,11 +28,11 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Long(lcs),
 )];
 
-/// The size in bytes of a cell in Redis's table of lengths. The table here takes one bit per cell, but the limit on the
-/// work of one call is the same: `proto-max-bulk-len` bytes of Redis's table.
+/// The size in bytes of a cell in Redis's table of lengths. ember's table takes one bit per cell, but the limit on the
+/// work of one call is the same as in Redis: `proto-max-bulk-len` bytes of Redis's table.
 const CELL_BYTES: usize = 4;
 
-/// Cells of the table that are filled in the time of one step of a long-running call.
+/// The number of cells of the table that are computed in the time of one step of a long-running call.
 const CELLS_PER_STEP: usize = 2048;
 
 #[derive(Default)]

@@ -29,7 +29,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 fn mget(call: &mut Call<'_, '_>) -> CommandResult {
     call.reply.array(call.args.len() - 1);
     for arg in 1..call.args.len() {
-        // Another type is not an error here.
+        // A key that holds another type is not an error; its reply is null.
         let value = value::string(call.keys.read(arg)).unwrap_or(None);
         value::reply(call.reply, value);
     }

@@ -21,7 +21,7 @@ pub(super) mod value;
 
 use crate::call::DataCommand;
 
-/// The family's commands, file by file.
+/// The commands of this family, one list per file.
 pub(super) const COMMANDS: &[&[DataCommand]] = &[
     append::COMMANDS,
     delex::COMMANDS,

@@ -61,7 +61,7 @@ fn msetex(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// Returns the arguments with keys and values, after their number.
+/// Returns the argument indexes of the keys and values, which follow the number of keys.
 fn pairs(args: Args<'_>) -> Result<Range<usize>, CommandError> {
     let count = integer(args, 1).ok().and_then(|count| i32::try_from(count).ok());
     let count = count.filter(|&count| count > 0).ok_or("ERR invalid numkeys value")?;
@@ -72,7 +72,7 @@ fn pairs(args: Args<'_>) -> Result<Range<usize>, CommandError> {
     Ok(2..end)
 }
 
-/// Records which keys were set, without the conditions, in commands that Redis before 8.4 supports, too.
+/// Records the keys that were set, without the conditions, in commands that Redis before 8.4 also supports.
 fn journal(call: &mut Call<'_, '_>, pairs: Range<usize>, expiry: Expiry, expire_at_ms: Option<i64>) {
     let (args, past_ms) = (call.args, call.keys.turn.past_ms());
     match expire_at_ms {

@@ -5,30 +5,31 @@ use ember_protocol::Args;
 use crate::commands::arguments::{ExpiryUnit, expiry_unit, is_word, positive_expiry};
 use crate::error::CommandError;
 
-/// The condition for storing a value.
+/// The condition on the key for storing a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Condition {
-    /// No condition.
+    /// The value is always stored.
     Always,
-    /// Only if the key does not exist.
+    /// The value is stored only if the key does not exist.
     IfAbsent,
-    /// Only if the key exists.
+    /// The value is stored only if the key exists.
     IfPresent,
 }
 
-/// The change of the expiry.
+/// The change that a call makes to the expiry of the key.
 #[derive(Clone, Copy)]
 pub(super) enum Expiry {
     /// The expiry is removed.
     None,
     /// The expiry is kept.
     Keep,
-    /// The amount is in this argument.
+    /// The expiry is set to the amount in this argument, in this unit.
     Argument(usize, ExpiryUnit),
 }
 
 impl Expiry {
-    /// Returns the Unix time in ms at which the key expires, if there is a new expiry. `command` is named in an error.
+    /// Returns the Unix time in ms at which the key expires, if the call sets an expiry. An error contains the name
+    /// `command`.
     pub(super) fn resolve(
         self,
         args: Args<'_>,
@@ -42,21 +43,21 @@ impl Expiry {
     }
 }
 
-/// The options parsed so far.
+/// The options of a call, as parsed so far.
 pub(super) struct Options {
     pub(super) condition: Condition,
     pub(super) expiry: Expiry,
 }
 
 impl Options {
-    /// The options of a call without any.
+    /// The options of a call without options.
     pub(super) const NONE: Options = Options { condition: Condition::Always, expiry: Expiry::None };
 
-    /// Parses the option in argument `arg` and returns the argument after it. Options may be repeated; the last expiry
-    /// counts.
+    /// Parses the option in argument `arg` and returns the index of the argument after it. Options may be repeated; the
+    /// last expiry counts.
     ///
     /// # Errors
-    /// `Syntax` for an unknown option, and for one that excludes an earlier one.
+    /// Returns Returns `Syntax` for an unknown option, and for an option that excludes an earlier one.
     pub(super) fn read(&mut self, args: Args<'_>, arg: usize) -> Result<usize, CommandError> {
         if is_word(args, arg, "NX") && self.condition != Condition::IfPresent {
             self.condition = Condition::IfAbsent;

@@ -1,4 +1,4 @@
-//! SET with all its options, and SETEX, PSETEX, SETNX and GETSET, which have the option in their name.
+//! SET with all its options, and SETEX, PSETEX, SETNX and GETSET, whose names contain the option.
 
 use ember_protocol::Args;
 
@@ -109,11 +109,11 @@ fn key_flags_of(args: Args<'_>) -> KeyFlags {
 /// The options of SET.
 struct SetOptions {
     common: Options,
-    /// Set only if this condition holds for the value.
+    /// The value is set only if this condition holds for the old value.
     string_condition: Option<StringCondition>,
     get: bool,
     tier: Option<Tier>,
-    /// Whether the value is pinned in memory.
+    /// Whether the value becomes pinned in memory.
     pin: bool,
 }
 
@@ -125,7 +125,7 @@ enum Tier {
 }
 
 impl SetOptions {
-    /// Applies TIER and PIN to the stored value. This concerns only this server and is not recorded.
+    /// Applies TIER and PIN to the stored value. They concern only this server and are not recorded in the journal.
     fn place(&self, key: &mut Key<'_>) {
         match self.tier {
             Some(Tier::Cold) => key.request_demotion(),
@@ -174,7 +174,7 @@ fn set_with_options(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// Parses the options after the value. Options that exclude each other are an error.
+/// Parses the options after the value; options that exclude each other are an error.
 fn read_options(call: &Call<'_, '_>) -> Result<SetOptions, CommandError> {
     let args = call.args;
     let mut options =
@@ -214,7 +214,7 @@ fn read_options(call: &Call<'_, '_>) -> Result<SetOptions, CommandError> {
     Ok(options)
 }
 
-/// Records the stored value, without the conditions.
+/// Records the stored value in the journal, without the conditions.
 pub(super) fn journal_set(key: &mut Key<'_>, value: &[u8], expiry: Expiry, expire_at_ms: Option<i64>) {
     if !key.exists() {
         return key.journal_removal();

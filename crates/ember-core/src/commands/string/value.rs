@@ -1,4 +1,4 @@
-//! A string value as the bytes that a client sees: typed lookup, reading and editing.
+//! Access to string values as the bytes that a client sees: typed lookup, reading and editing.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use crate::keys::Key;
 use crate::turn::Turn;
 use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue};
 
-/// Approximate bytes that are copied to new pages of memory in one step of a call.
+/// The approximate number of bytes that are copied to new memory pages in one step of a call.
 pub(super) const BYTES_PER_STEP: usize = 128;
 
-/// A string was stored.
+/// The event for storing a string.
 pub(crate) const SET: Event = Event::string("set");
 
-/// Returns the string value of an entry, if there is one.
+/// Returns the string value of an entry; `None` if there is no entry.
 ///
 /// # Errors
-/// `WrongType` if the entry holds another type.
+/// Returns `WrongType` if the entry holds another type.
 #[inline]
 pub(crate) fn string(entry: Option<EntryRef<'_>>) -> Result<Option<StringValue<'_>>, CommandError> {
     let Some(entry) = entry else { return Ok(None) };
@@ -31,10 +31,10 @@ pub(crate) fn string(entry: Option<EntryRef<'_>>) -> Result<Option<StringValue<'
     }
 }
 
-/// Returns whether there is an entry that holds the string `bytes`.
+/// Returns whether there is an entry and its string equals `expected`.
 ///
 /// # Errors
-/// `WrongType` if the entry holds another type.
+/// Returns `WrongType` if the entry holds another type.
 pub(crate) fn equals(entry: Option<EntryRef<'_>>, expected: &[u8]) -> Result<bool, CommandError> {
     Ok(string(entry)?.is_some_and(|value| value.bytes(&mut itoa::Buffer::new()) == expected))
 }
@@ -62,7 +62,7 @@ pub(crate) fn reply(reply: &mut Reply, value: Option<StringValue<'_>>) {
     }
 }
 
-/// Returns the value in argument `arg` in the form to store.
+/// Returns the value in argument `arg` in the form in which an entry stores it.
 #[inline]
 pub(crate) fn of_argument(args: Args<'_>, arg: usize) -> NewValue<'_> {
     match args.shared(arg) {
@@ -71,7 +71,8 @@ pub(crate) fn of_argument(args: Args<'_>, arg: usize) -> NewValue<'_> {
     }
 }
 
-/// Stores a value and an expiry and publishes both. An expiry in the past removes the key, which is also published.
+/// Stores a value and an expiry, and publishes an event for each. An expiry in the past removes the key, which is
+/// published as a third event.
 #[inline]
 pub(crate) fn store(key: &mut Key<'_>, value: NewValue<'_>, expire_at_ms: Option<i64>) {
     key.set(value, expire_at_ms);
@@ -84,7 +85,7 @@ pub(crate) fn store(key: &mut Key<'_>, value: NewValue<'_>, expire_at_ms: Option
     }
 }
 
-/// Like [`store`], but if the expiry is kept, only the value is published.
+/// Like [`store`], but if the expiry is kept, publishes only the event for the value.
 pub(super) fn store_as(key: &mut Key<'_>, value: NewValue<'_>, expiry: Expiry, expire_at_ms: Option<i64>) {
     if let Expiry::Keep = expiry {
         key.set_value(value);
@@ -94,7 +95,7 @@ pub(super) fn store_as(key: &mut Key<'_>, value: NewValue<'_>, expiry: Expiry, e
     }
 }
 
-/// Stores `bytes`, the result of an edit, and keeps the key's expiry, as [`Key::set_value`] does.
+/// Stores `bytes`, the result of an edit, as the value of the key, with the expiry `expire_at_ms`.
 pub(crate) fn set_raw(key: &mut Key<'_>, bytes: Vec<u8>, expire_at_ms: Option<i64>) {
     if bytes.len() >= LARGE_VALUE_MIN_BYTES {
         key.set(NewValue::Large(Arc::new(bytes)), expire_at_ms);
@@ -103,8 +104,8 @@ pub(crate) fn set_raw(key: &mut Key<'_>, bytes: Vec<u8>, expire_at_ms: Option<i6
     }
 }
 
-/// Calls `edit` on the bytes of the value, at least `len_min` of them (zeros are appended). A missing key is created,
-/// an expiry is kept. Amortised O(bytes added) beyond the cost of `edit`.
+/// Calls `edit` on the bytes of the value, padded with zeros to at least `len_min` bytes. Creates a missing key, and
+/// keeps the expiry of an existing key. Amortised O(bytes added) beyond the cost of `edit`.
 pub(crate) fn edit_bytes<R>(key: &mut Key<'_>, len_min: usize, edit: impl FnOnce(&mut [u8]) -> R) -> R {
     if key.exists() {
         let result = key.edit(|slot| edit(slot.bytes_mut_grown(len_min)));
@@ -117,8 +118,8 @@ pub(crate) fn edit_bytes<R>(key: &mut Key<'_>, len_min: usize, edit: impl FnOnce
     }
 }
 
-/// Like [`edit_bytes`], for an `edit` that returns whether it was a change, and only then counts as one; creating the
-/// key always counts.
+/// Like [`edit_bytes`], for an `edit` that returns whether it has changed the bytes. Counts as a change only if it has,
+/// or if the key was created.
 pub(crate) fn edit_bytes_maybe(
     key: &mut Key<'_>,
     len_min: usize,
@@ -135,7 +136,7 @@ pub(crate) fn edit_bytes_maybe(
 /// Returns the length of a string of `len` bytes after `added` bytes were appended.
 ///
 /// # Errors
-/// `StringTooLong` if the length exceeds `proto-max-bulk-len`.
+/// Returns `StringTooLong` if the length exceeds `proto-max-bulk-len`.
 #[inline]
 pub(crate) fn len_with(turn: &Turn, len: usize, added: usize) -> Result<usize, CommandError> {
     let total = len.checked_add(added).filter(|&total| total <= turn.settings.string_bytes_max);

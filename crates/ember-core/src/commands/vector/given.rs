@@ -1,5 +1,5 @@
-//! A vector argument of a call on an index, whose dimensions are known: `FP32 blob`, `VALUES number …`, a JSON array,
-//! or the bytes of its numbers.
+//! Vector arguments of commands on an index, which determines the number of dimensions. Forms: `FP32 blob`,
+//! `VALUES number …`, a JSON array, or the bytes of the numbers.
 
 use ember_protocol::{Args, number};
 
@@ -8,20 +8,21 @@ use crate::commands::vector_set::vector::{INVALID, has_a_length};
 use crate::error::CommandError;
 use crate::types::vector_set::DIM_MAX;
 
-/// A vector whose dimensions were not compared with those of the index yet.
+/// A parsed vector whose dimensions were not compared with those of the index yet.
 pub(super) struct Given {
     vector: Vec<f32>,
     form: Form,
-    /// The argument after the vector.
+    /// The index of the argument after the vector.
     next: usize,
 }
 
 enum Form {
-    /// The form defines the end of the vector.
+    /// The arguments determine the end of the vector.
     Closed,
-    /// Bytes: a vector only if their number matches the index.
+    /// The argument consists of bytes, which are a vector only if their number matches the index.
     Bytes,
-    /// Numbers of which the first ones are the vector: the arguments after it may be numbers, too.
+    /// The arguments are numbers, the first of which are the vector: the arguments after the vector may be numbers,
+    /// too.
     Open,
 }
 
@@ -43,7 +44,8 @@ pub(super) fn read(args: Args<'_>, at: usize) -> Result<Given, CommandError> {
 }
 
 impl Given {
-    /// Returns the vector for an index with `dim` dimensions, and the argument after it. Numbers are finite.
+    /// Returns the vector for an index with `dim` dimensions, and the index of the argument after it. All numbers of
+    /// the vector are finite.
     pub(super) fn of(self, dim: usize) -> Result<(Vec<f32>, usize), CommandError> {
         let Given { mut vector, form, mut next } = self;
         match form {
@@ -63,7 +65,8 @@ impl Given {
     }
 }
 
-/// Returns the vector that begins at argument `at`, and the argument after it. Numbers are finite.
+/// Parses the vector that begins at argument `at`; returns the vector for an index with `dim` dimensions, and the index
+/// of the argument after it. All numbers of the vector are finite.
 pub(super) fn vector(args: Args<'_>, at: usize, dim: usize) -> Result<(Vec<f32>, usize), CommandError> {
     read(args, at)?.of(dim)
 }

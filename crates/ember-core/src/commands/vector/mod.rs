@@ -1,4 +1,4 @@
-//! Indexes of vectors: vector sets that are created with an explicit shape, and are kept when they are empty.
+//! Commands on vector indexes: vector sets that are created with an explicit shape and exist even when they are empty.
 
 mod given;
 mod reply;
@@ -18,7 +18,7 @@ use crate::call::DataCommand;
 use crate::error::CommandError;
 use crate::types::vector_set::{TUNING_DEFAULT, Tuning, VectorSet};
 
-/// The family's commands, file by file.
+/// The commands of this family, one list per file.
 pub(super) const COMMANDS: &[&[DataCommand]] = &[
     vector_add::COMMANDS,
     vector_create::COMMANDS,

@@ -1,4 +1,4 @@
-//! Options and replies of searches in indexes.
+//! The options and replies of searches in vector indexes.
 
 use std::collections::HashMap;
 
@@ -12,10 +12,10 @@ use crate::types::vector_set::{FieldPaths, Filter, Metric, VectorSet, steps_to_c
 /// The default number of returned elements.
 const COUNT_DEFAULT: usize = 10;
 
-/// Words for the number of elements, all with the same meaning.
+/// The option words for the maximum number of elements, which all have the same meaning.
 const COUNT_WORDS: [&str; 4] = ["K", "TOP", "KNN", "LIMIT"];
 
-/// Words that begin an option, and end the fields of RETURN.
+/// The words that begin an option, which also end the list of fields after RETURN.
 const WORDS: [&str; 11] = [
     "K",
     "TOP",
@@ -30,7 +30,7 @@ const WORDS: [&str; 11] = [
     "AGGREGATE",
 ];
 
-/// The options of a search, after its vectors.
+/// The options of a search, which follow its vectors.
 pub(super) struct Options<'a> {
     pub(super) count: usize,
     pub(super) width: Option<usize>,
@@ -38,27 +38,27 @@ pub(super) struct Options<'a> {
     pub(super) probes: Option<usize>,
     /// The text of the filter.
     filter: Option<&'a [u8]>,
-    /// How the scores of several queries are combined.
+    /// The way in which the scores of several query vectors are combined.
     pub(super) aggregate: Aggregate,
     with_scores: bool,
     with_vectors: bool,
     fields: Option<Returned<'a>>,
 }
 
-/// The fields that are returned.
+/// The fields that the reply contains.
 struct Returned<'a> {
-    /// Their names as given, each with the index of its path.
+    /// The names of the fields as the call contains them, each with the index of its path.
     named: Vec<(&'a [u8], usize)>,
     paths: FieldPaths,
 }
 
-/// How the scores of several queries are combined.
+/// The way in which the scores of several query vectors are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Aggregate {
     Average,
-    /// The best score.
+    /// The best score counts.
     Maximum,
-    /// The worst score.
+    /// The worst score counts.
     Minimum,
 }
 
@@ -66,10 +66,10 @@ pub(super) fn is_option(args: Args<'_>, at: usize) -> bool {
     WORDS.iter().any(|word| is_word(args, at, word))
 }
 
-/// Steps to write one number of a vector.
+/// The number of steps for writing one number of a vector.
 const STEPS_PER_NUMBER: usize = 2;
 
-/// Returns the fields in the arguments in `range`.
+/// Parses the field names in the arguments in `range`.
 fn returned(args: Args<'_>, range: std::ops::Range<usize>) -> Result<Returned<'_>, CommandError> {
     let (mut places, mut paths) = (HashMap::new(), Vec::new());
     let place = |arg: usize| {
@@ -85,8 +85,8 @@ fn returned(args: Args<'_>, range: std::ops::Range<usize>) -> Result<Returned<'_
 }
 
 impl<'a> Options<'a> {
-    /// Parses the options of a search in a set from argument `first` on; `has_queries` if there may be several. Does
-    /// not compile the filter yet.
+    /// Parses the options of a search in `set` from argument `first` on; `has_queries` if the search may have several
+    /// query vectors. Does not compile the filter yet.
     pub(super) fn parse(
         set: &VectorSet,
         args: Args<'a>,
@@ -153,18 +153,18 @@ impl<'a> Options<'a> {
         Ok(options)
     }
 
-    /// Returns the steps to compile the filter. O(1).
+    /// Returns the number of steps for compiling the filter. O(1).
     pub(super) fn steps_to_compile(&self) -> usize {
         self.filter.map_or(0, steps_to_compile)
     }
 
-    /// Returns the compiled filter. O(length of its text).
+    /// Compiles the filter. O(length of its text).
     pub(super) fn filter(&self) -> Result<Option<Filter>, CommandError> {
         let compile = |text| Filter::compile_conditions(text).map_err(|error| filter_error(text, error));
         self.filter.map(compile).transpose()
     }
 
-    /// Returns the steps to write elements. O(number of elements).
+    /// Returns the number of steps for writing the elements `hits`. O(number of elements).
     pub(super) fn steps_to_write(&self, set: &VectorSet, hits: &[(u32, f64)]) -> usize {
         let slots = hits.iter().map(|&(slot, _)| slot);
         let fields = self.fields.as_ref().map_or(0, |Returned { named, paths }| {
@@ -175,7 +175,7 @@ impl<'a> Options<'a> {
         fields.saturating_add(numbers * STEPS_PER_NUMBER)
     }
 
-    /// Writes elements with their scores, the best first.
+    /// Writes elements with their scores, in the order of `hits`.
     pub(super) fn write(&self, set: &VectorSet, hits: &[(u32, f64)], reply: &mut Reply) {
         reply.array(hits.len());
         for &(slot, score) in hits {
@@ -212,7 +212,8 @@ pub(super) fn write_vector(vector: &[f32], reply: &mut Reply) {
     vector.iter().for_each(|&number| reply.double(number.into()));
 }
 
-/// Returns the score for a distance: the cosine of the angle, the distance of the points, or the product.
+/// Returns the score for a distance: depending on the metric, the cosine of the angle, the distance of the points, or
+/// the inner product.
 pub(super) fn score(set: &VectorSet, distance: f32) -> f64 {
     match set.metric() {
         Metric::Cosine => 1.0 - f64::from(distance),

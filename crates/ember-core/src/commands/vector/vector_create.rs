@@ -32,10 +32,10 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Keys(create),
 )];
 
-/// The default number of lists of an index.
+/// The default number of lists of an IVF index.
 const LISTS_DEFAULT: usize = 1024;
 
-/// The maximum width of a search here.
+/// The maximum search width that the command accepts.
 const WIDTH_MAX: i64 = 1_000_000;
 
 fn shape(args: Args<'_>) -> Result<Shape, CommandError> {

@@ -31,7 +31,7 @@ fn info(call: &mut Call<'_, '_>) -> CommandResult {
         Kind::Ivf { .. } => "IVF",
         Kind::Flat => "FLAT",
     };
-    // Only lists need training.
+    // Only IVF indexes have lists, which need training.
     let (lists, list_count) = set.lists().unwrap_or((1, 0));
     let probes = if list_count > 0 { tuning(set).probes } else { 0 };
     let texts = [

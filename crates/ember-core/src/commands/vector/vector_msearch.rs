@@ -41,12 +41,12 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Long(search),
 )];
 
-/// Combines the scores of several vectors.
+/// Combines the scores of one element for several query vectors.
 fn together(scores: impl ExactSizeIterator<Item = f64>, aggregate: Aggregate, is_distance: bool) -> f64 {
     let count = scores.len() as f64;
     match aggregate {
         Aggregate::Average => scores.sum::<f64>() / count,
-        // The best distance is the smallest.
+        // Of distances, the smallest is the best.
         Aggregate::Maximum if !is_distance => scores.fold(f64::NEG_INFINITY, f64::max),
         Aggregate::Minimum if is_distance => scores.fold(f64::NEG_INFINITY, f64::max),
         Aggregate::Maximum | Aggregate::Minimum => scores.fold(f64::INFINITY, f64::min),
@@ -78,7 +78,8 @@ fn search(call: &mut Call<'_, '_>) -> AttemptResult {
         return Ok(Attempt::Offload);
     }
     let count = options.count;
-    // The nearest elements to all queries may not be the nearest to any one of them.
+    // Searches for more elements than COUNT per query: the elements nearest to all queries need not be the nearest to
+    // any single query.
     let width = options.width.unwrap_or(tuning(set).search_width).max(count);
     let search = Search {
         count: width,

@@ -38,7 +38,7 @@ fn reindex(call: &mut Call<'_, '_>) -> AttemptResult {
     let is_later = args.len() == 3;
     let width = tuning(set).build_width;
     let steps = match set.kind() {
-        // A graph built in the background would need all changes applied twice.
+        // While a graph is built in the background, all changes would have to be applied to the old and the new graph.
         Kind::Hnsw { .. } if is_later => return Err("ERR BACKGROUND is for indexes of type IVF".into()),
         Kind::Hnsw { links } => set.len().saturating_mul(width.saturating_mul(links)),
         Kind::Ivf { .. } if is_later && key.links_later() => {
@@ -48,7 +48,7 @@ fn reindex(call: &mut Call<'_, '_>) -> AttemptResult {
             return Ok(Attempt::Done);
         }
         Kind::Ivf { .. } => set.training_steps(),
-        // There is nothing to build.
+        // A flat index has no structure to rebuild.
         Kind::Flat => 0,
     };
     if steps > steps_max {

@@ -1,4 +1,4 @@
-//! Vector sets.
+//! Vector set commands.
 
 pub(super) mod scalar;
 pub(super) mod search;
@@ -19,7 +19,7 @@ mod vsim;
 use crate::call::DataCommand;
 use crate::types::vector_set::{Metric, VectorSet};
 
-/// The family's commands, file by file.
+/// The commands of this family, one list per file.
 pub(super) const COMMANDS: &[&[DataCommand]] = &[
     vadd::COMMANDS,
     vadd_batch::COMMANDS,
@@ -35,8 +35,8 @@ pub(super) const COMMANDS: &[&[DataCommand]] = &[
     vsim::COMMANDS,
 ];
 
-/// Returns the score of two vectors: for angles, 1 for the same direction and 0 for the opposite one; otherwise their
-/// distance or their product.
+/// Returns the score of two vectors: with the cosine metric, 1 for the same direction and 0 for the opposite direction;
+/// with the other metrics, their distance or their inner product.
 fn score(set: &VectorSet, distance: f32) -> f64 {
     match set.metric() {
         Metric::Cosine => 1.0 - f64::from(distance) / 2.0,

@@ -5,7 +5,7 @@ use ember_protocol::Args;
 use crate::commands::arguments::is_word;
 use crate::types::vector_set::{Metric, Scalar};
 
-/// The formats with their names in VINFO and VEMB, as options of VADD, and after QUANT.
+/// The number formats, each with its name in VINFO and VEMB, its option of VADD, and its name after QUANT.
 const SCALARS: [(Scalar, &str, &str, &str); 5] = [
     (Scalar::F32, "f32", "NOQUANT", "F32"),
     (Scalar::F16, "f16", "F16", "F16"),
@@ -21,32 +21,32 @@ fn row(scalar: Scalar) -> &'static (Scalar, &'static str, &'static str, &'static
     SCALARS.iter().find(|row| row.0 == scalar).expect("the table is complete")
 }
 
-/// Returns the name in VINFO and VEMB.
+/// Returns the name of a number format in VINFO and VEMB.
 pub(crate) fn name(scalar: Scalar) -> &'static str {
     row(scalar).1
 }
 
-/// Returns the option of VADD.
+/// Returns the option of VADD that selects a number format.
 pub(crate) fn option_of(scalar: Scalar) -> &'static str {
     row(scalar).2
 }
 
-/// Returns the name after QUANT.
+/// Returns the name of a number format after QUANT.
 pub(crate) fn quant_name(scalar: Scalar) -> &'static str {
     row(scalar).3
 }
 
-/// Parses an option of VADD.
+/// Parses argument `at` as an option of VADD that selects a number format.
 pub(crate) fn option(args: Args<'_>, at: usize) -> Option<Scalar> {
     SCALARS.iter().find(|row| is_word(args, at, row.2)).map(|row| row.0)
 }
 
-/// Parses the word after QUANT.
+/// Parses argument `at` as the name of a number format after QUANT.
 pub(crate) fn named(args: Args<'_>, at: usize) -> Option<Scalar> {
     SCALARS.iter().find(|row| is_word(args, at, row.3)).map(|row| row.0)
 }
 
-/// Parses the word after METRIC or DISTANCE.
+/// Parses argument `at` as the name of a metric after METRIC or DISTANCE.
 pub(crate) fn metric(args: Args<'_>, at: usize) -> Option<Metric> {
     METRICS.iter().find(|(_, name)| is_word(args, at, name)).map(|&(metric, _)| metric)
 }

@@ -9,23 +9,23 @@ use crate::types::vector_set::{FILTER_BYTES_MAX, Filter, FilterError, PATH_NAMES
 /// The default number of returned elements.
 const COUNT_DEFAULT: usize = 10;
 
-/// The default number of near elements to search for.
+/// The default search width: the number of near elements that a search collects.
 const WIDTH_DEFAULT: usize = 100;
 
-/// The default is no limit: all distances are smaller.
+/// The default of EPSILON, which is no limit: all distances are smaller.
 const EPSILON_DEFAULT: f64 = f64::INFINITY;
 
-/// The error for a field of attributes with too many names.
+/// The error for an attribute field whose path consists of too many names.
 pub(crate) const LONG_PATH: &str = "ERR a field has more than 16 names separated by dots";
 const _: () = assert!(PATH_NAMES_MAX == 16);
 
-/// Options of a search.
+/// The options of a search.
 pub(super) struct Options<'a> {
-    /// All options except the filter.
+    /// The parameters of the search, except the filter.
     search: Search,
-    /// The filter's text.
+    /// The text of the filter.
     pub(super) filter: Option<&'a [u8]>,
-    /// The maximum distance of returned elements, as half the distance.
+    /// The maximum distance of returned elements; with the cosine metric, half the distance is compared.
     pub(super) epsilon: f32,
     pub(super) with_scores: bool,
     pub(super) with_attributes: bool,
@@ -54,7 +54,8 @@ impl<'a> Options<'a> {
                 is_exact = true;
                 1
             } else if is_word(args, at, "NOTHREAD") {
-                // A long-running search is offloaded in any case, because it would block other clients.
+                // NOTHREAD has no effect: a long-running search is offloaded in any case, because it would block other
+                // clients.
                 1
             } else if is_word(args, at, "COUNT") && has_value {
                 count = positive().ok_or("ERR invalid COUNT")?;
@@ -81,14 +82,14 @@ impl<'a> Options<'a> {
         Ok(Options { search, filter, epsilon: epsilon as f32, with_scores, with_attributes })
     }
 
-    /// Returns the search with its filter compiled. O(length of the filter).
+    /// Returns the parameters of the search, with the compiled filter. O(length of the filter).
     pub(super) fn search(&self) -> Result<Search, CommandError> {
         let compile = |text| Filter::compile(text).map_err(|error| filter_error(text, error));
         Ok(Search { filter: self.filter.map(compile).transpose()?, ..self.search.clone() })
     }
 }
 
-/// Returns the error for a filter.
+/// Returns the error reply for an invalid filter.
 pub(crate) fn filter_error(text: &[u8], error: FilterError) -> CommandError {
     let at = match error {
         FilterError::Syntax(at) => at,
@@ -101,7 +102,7 @@ pub(crate) fn filter_error(text: &[u8], error: FilterError) -> CommandError {
         }
         FilterError::LongPath => return LONG_PATH.into(),
     };
-    // Limits the reply, because a filter may be as large as the request.
+    // Limits the size of the reply, because a filter may be as large as the request.
     const SHOWN_BYTES_MAX: usize = 1024;
     let rest = quoted_up_to(&text[at..], SHOWN_BYTES_MAX);
     [&b"ERR syntax error in FILTER expression near: "[..], rest].concat().into()

@@ -37,7 +37,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Prepared(vadd),
 )];
 
-/// How many near vectors a node's neighbors are chosen from: the default, and the maximum.
+/// The number of near vectors from which the neighbors of a new node are chosen: the default, and the maximum.
 pub(super) const WIDTH_DEFAULT: usize = 200;
 const WIDTH_MAX: i64 = 1_000_000;
 
@@ -45,7 +45,7 @@ pub(super) struct Options<'a> {
     pub(super) width: usize,
     links: usize,
     pub(super) scalar: Scalar,
-    /// The metric; `None` for that of the set.
+    /// The metric; `None` means the metric of the set.
     pub(super) metric: Option<Metric>,
     attributes: Option<&'a [u8]>,
 }
@@ -62,7 +62,7 @@ impl<'a> Options<'a> {
                 number::parse_i64(args.at(at + 1)).filter(|number| range.contains(number)).map(|n| n as usize)
             };
             at += if is_word(args, at, "CAS") {
-                // CAS has no effect: no other client sees the element before it is set.
+                // CAS has no effect: no other client sees the element before the call is done.
                 1
             } else if is_word(args, at, "EF") && has_value {
                 options.width = within(1..=WIDTH_MAX).ok_or("ERR invalid EF")?;
@@ -89,7 +89,7 @@ impl<'a> Options<'a> {
         Ok(options)
     }
 
-    /// Returns the shape of a set created by a vector with `dim` dimensions.
+    /// Returns the shape of the set that the call creates for a vector with `dim` dimensions.
     pub(super) fn shape(&self, dim: usize, projection: Option<Projection>) -> Shape {
         let (metric, kind) = (self.metric.unwrap_or(Metric::Cosine), Kind::Hnsw { links: self.links });
         Shape { dim, metric, scalar: self.scalar, kind, projection, tuning: None }
@@ -100,7 +100,8 @@ fn mismatch(given: usize, set: usize) -> CommandError {
     format!("ERR Vector dimension mismatch - got {given} but set has {set}").into()
 }
 
-/// Checks whether a vector of `dim` dimensions, to be reduced to `reduced`, can be added to a set with these options.
+/// Returns an error if a vector with `dim` dimensions, to be reduced to `reduced`, cannot be added to a set with these
+/// options.
 pub(super) fn check(
     set: &VectorSet,
     dim: usize,
@@ -128,12 +129,12 @@ pub(super) fn check(
     }
 }
 
-/// Returns the error for a vector whose dimensions differ from the input of the set's projection.
+/// Returns the error for a vector whose number of dimensions differs from that of the input of the set's projection.
 pub(super) fn input_mismatch(given: usize, input: usize) -> CommandError {
     format!("ERR Input dimension mismatch for projection - got {given} but projection expects {input}").into()
 }
 
-/// Returns the error for a projection matrix with too many numbers.
+/// Returns the error for a projection whose matrix would have too many numbers.
 fn too_large(dim: usize, reduced: usize) -> CommandError {
     format!("ERR REDUCE of {dim} to {reduced} dimensions: their product is limited to {MATRIX_NUMBERS_MAX}")
         .into()
@@ -148,7 +149,7 @@ fn vadd(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
             let options = Options::parse(args, given.next + 1, Scalar::Int8)?;
             (args.at(given.next), given, options)
         }
-        // An element of this name followed by its numbers would be an error in Redis, too.
+        // An element with one of these names, followed by numbers, is an error in Redis, too.
         Err(error) if ["REDUCE", "FP32", "VALUES"].iter().any(|word| is_word(args, 2, word)) => {
             return Err(error);
         }
@@ -168,7 +169,7 @@ fn vadd(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
     let metric = options.metric.unwrap_or(Metric::Cosine);
     let prepared = Prepared::new(&vector, metric, options.scalar);
     Ok(Box::new(move |call| {
-        // Older files and primaries may have it.
+        // Older files and primaries may contain such a projection, which increases the number of dimensions.
         if reduced.is_some_and(|reduced| reduced > dim) && !call.keys.turn.is_replay() {
             return Err(INVALID);
         }
@@ -181,7 +182,7 @@ fn vadd(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
         {
             return Err(too_large(dim, reduced));
         }
-        // Only a set from a file may have another projection.
+        // Only a set loaded from a file may have another projection.
         let of_set = set.filter(|set| set.projection() != projection.as_ref());
         let vector = match of_set {
             Some(set) => set.reduced(from_blob(&blob)?),
@@ -190,7 +191,7 @@ fn vadd(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
         if !has_a_length(&vector) {
             return Err(INVALID);
         }
-        // Only a set created with another metric stores vectors differently.
+        // Prepares the vector again for a set with another metric, which stores vectors differently.
         let others = of_set.or(set.filter(|set| set.metric() != metric)).map(|set| set.prepared(&vector));
         let prepared = others.unwrap_or(prepared);
         let is_linked_later = key.links_later();
@@ -214,7 +215,7 @@ fn vadd(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
     }))
 }
 
-/// Writes the call with all its decisions: default values of omitted options, and rounded numbers.
+/// Writes the call for the journal, with the default values of omitted options and with rounded numbers.
 fn write_effect(
     words: &mut Words<'_>,
     reduced: Option<usize>,

@@ -35,10 +35,10 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Prepared(vadd_batch),
 )];
 
-/// Words that begin an option, unless a vector follows them: then they are names.
+/// The words that begin an option; a word that is followed by a vector is the name of an element instead.
 const WORDS: [&str; 4] = ["METRIC", "QUANT", "M", "EF"];
 
-/// Parses an element at argument `at`; returns its vector and the argument after it.
+/// Parses the element at argument `at`; returns its vector and the index of the argument after it.
 fn element(args: Args<'_>, at: usize, dim: usize, is_binary: bool) -> Option<(Vec<f32>, usize)> {
     if is_binary {
         let vector = from_blob(args.get(at + 1)?).ok().filter(|vector| vector.len() == dim)?;
@@ -92,7 +92,7 @@ fn vadd_batch(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
             }
             let mut added = 0;
             for (name, vector, prepared) in &elements {
-                // Only a set created with another metric stores vectors differently.
+                // Prepares the vector again for a set with another metric, which stores vectors differently.
                 let others = (set.metric() != metric).then(|| set.prepared(vector));
                 let prepared = others.as_ref().unwrap_or(prepared);
                 added += set.set(name, prepared, None, options.width, is_linked_later).map(usize::from)?;

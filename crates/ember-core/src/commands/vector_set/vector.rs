@@ -1,4 +1,4 @@
-//! A vector argument of a call: `FP32 blob`, or `VALUES count number …`.
+//! Vector arguments of commands on vector sets: `FP32 blob`, or `VALUES count number …`.
 
 use ember_protocol::{Args, number};
 
@@ -6,15 +6,15 @@ use crate::commands::arguments::is_word;
 use crate::error::CommandError;
 use crate::types::vector_set::DIM_MAX;
 
-/// A vector argument.
+/// A parsed vector argument.
 pub(super) struct Given<'a> {
-    /// The vector: at least one dimension.
+    /// The vector, which has at least one dimension.
     pub(super) vector: Vec<f32>,
-    /// The vector as a blob, if it was given as one.
+    /// The vector as a blob, if the call contains it as a blob.
     pub(super) blob: Option<&'a [u8]>,
-    /// The number of dimensions after reduction, if any.
+    /// The number of dimensions after the reduction, if the vector is to be reduced.
     pub(super) reduced: Option<usize>,
-    /// The argument after the vector.
+    /// The index of the argument after the vector.
     pub(super) next: usize,
 }
 
@@ -22,8 +22,8 @@ pub(crate) const INVALID: CommandError =
     CommandError::Text(std::borrow::Cow::Borrowed("ERR invalid vector specification"));
 
 impl<'a> Given<'a> {
-    /// Parses the vector that begins at argument `at`, with `REDUCE dimensions` before it if it `may_be_reduced`. Its
-    /// numbers are finite, and it has at most as many dimensions as an index may have.
+    /// Parses the vector that begins at argument `at`, with `REDUCE dimensions` before it if it `may_be_reduced`. The
+    /// numbers of the vector are finite, and it does not exceed the maximum number of dimensions of an index.
     pub(super) fn parse(args: Args<'a>, at: usize, may_be_reduced: bool) -> Result<Given<'a>, CommandError> {
         let mut at = at;
         let mut reduced = None;
@@ -55,8 +55,8 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// Parses the numbers that begin at argument `at`, up to the first argument that is not a number: the form of the
-    /// original ember. Returns `None` if the first one is not a number, or one of them is not finite.
+    /// Parses the numbers from argument `at` on, up to the first argument that is not a number; this is the form of the
+    /// original ember. Returns `None` if the first argument is not a number, or a number is not finite.
     pub(super) fn bare(args: Args<'a>, at: usize) -> Option<Given<'a>> {
         let words = (at..args.len()).take(DIM_MAX + 1);
         let numbers = words.map_while(|arg| number::parse_f64(args.at(arg)).map(|number| number as f32));
@@ -80,12 +80,12 @@ pub(super) fn from_blob(blob: &[u8]) -> Result<Vec<f32>, CommandError> {
     Ok(numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
 }
 
-/// Returns a vector as a blob.
+/// Returns a vector encoded as a blob.
 pub(crate) fn to_blob(vector: &[f32]) -> Vec<u8> {
     vector.iter().flat_map(|number| number.to_le_bytes()).collect()
 }
 
-/// Returns whether the length of a vector is finite, so that it can be stored.
+/// Returns whether the Euclidean length of a vector is finite, so that the vector can be stored.
 pub(crate) fn has_a_length(vector: &[f32]) -> bool {
     vector.iter().map(|number| number * number).sum::<f32>().is_finite()
 }

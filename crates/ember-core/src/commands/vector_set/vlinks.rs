@@ -36,13 +36,14 @@ fn vlinks(call: &mut Call<'_, '_>) -> AttemptResult {
         call.reply.null();
         return Ok(Attempt::Done);
     };
-    // Vectors that are not linked yet may be neighbors of this one, and so may neighbors of removed ones.
+    // The neighbors of this vector may still change: through vectors that are not linked yet, and through removals
+    // after which the graph is not repaired yet.
     if set.left_to_linkers() > 0 && call.waiting == Waiting::Allowed {
         return Ok(Attempt::Offload);
     }
     let linked = set.linked();
     let set = &*linked;
-    // After linking, the slots of removed elements may hold others.
+    // The slot is looked up after linking, which may move other elements to the slots of removed ones.
     let slot = set.find(args.at(2)).expect("the linked set has the same elements");
     call.reply.array(set.level(slot) + 1);
     for level in (0..=set.level(slot)).rev() {

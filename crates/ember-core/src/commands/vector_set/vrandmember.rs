@@ -41,7 +41,7 @@ fn vrandmember(call: &mut Call<'_, '_>) -> CommandResult {
         3 => Some(number::parse_i64(call.args.at(2)).ok_or("ERR COUNT value is not an integer")?),
         _ => return Err(CommandError::WrongArity("vrandmember".into())),
     };
-    // For any type of the key, as in Redis.
+    // A count of 0 has an empty reply for a key of any type, as in Redis.
     if count == Some(0) {
         call.reply.array(0);
         return Ok(());
@@ -72,7 +72,8 @@ fn vrandmember(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// Replies with different elements, each choice of them equally likely (Floyd's method).
+/// Replies with distinct random elements; every selection of `count` elements has the same probability (Floyd's
+/// algorithm).
 fn distinct(set: &VectorSet, count: u64, random: &mut Random, reply: &mut Reply) {
     let count = usize::try_from(count).map_or(set.len(), |count| count.min(set.len()));
     reply.array(count);

@@ -30,7 +30,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Long(vrange),
 )];
 
-/// Parses the bound of a range: `[name`, `(name`; `-` and `+` at the ends.
+/// Parses a bound of a range: `[name`, `(name`, or the word `open` (`-` or `+`) for no bound.
 fn bound<'a>(word: &'a [u8], open: u8, invalid: &'static str) -> Result<Bound<&'a [u8]>, CommandError> {
     match word {
         [b'[', name @ ..] => Ok(Bound::Included(name)),

@@ -22,7 +22,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
         flags: Flags::READONLY,
         keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
         tips: &["nondeterministic_output"],
-        // The levels of the graph are random; a search is not.
+        // The levels of the graph are random; searches are not.
         repeats: true,
         syntax: "key query:<ele:ELE element | fp32:FP32 vector | values:VALUES num number [number ...]> [WITHSCORES] \
                  [WITHATTRIBS] [COUNT count] [EPSILON max-distance] [EF search-exploration-factor] [FILTER expression] \
@@ -37,21 +37,21 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Long(vsim),
 )];
 
-/// Returns whether numbers replace Redis's word: the form of the original ember, which replies with
-/// distances.
+/// Returns whether the call contains numbers without one of Redis's words before them. This is the form of the original
+/// ember, whose reply contains distances.
 fn is_bare(args: Args<'_>) -> bool {
     !["FP32", "VALUES"].iter().any(|word| is_word(args, 2, word)) && number::parse_f64(args.at(2)).is_some()
 }
 
-/// The query vector of a call.
+/// The query vector of a call, before or after its reduction.
 enum Query {
-    /// It has the dimensions of the stored vectors.
+    /// The vector has the dimensions of the stored vectors.
     Ready(Vec<f32>),
-    /// It has to be reduced.
+    /// The vector must be reduced to the dimensions of the stored vectors.
     Whole(Vec<f32>),
 }
 
-/// Returns the query vector, and the argument after it.
+/// Returns the query vector, and the index of the argument after it.
 fn query(set: &VectorSet, args: Args<'_>) -> Result<(Query, usize), CommandError> {
     if is_word(args, 2, "ELE") {
         let slot = set.find(args.at(3)).ok_or("ERR element not found in set")?;
@@ -62,7 +62,7 @@ fn query(set: &VectorSet, args: Args<'_>) -> Result<(Query, usize), CommandError
     let Given { vector, next, .. } = given?;
     let dim = vector.len();
     match set.projection() {
-        // A vector with the reduced dimensions is used as it is.
+        // A vector that already has the reduced number of dimensions is not reduced.
         Some(projection) if dim != set.dim() => {
             if dim != projection.input {
                 return Err(input_mismatch(dim, projection.input));
@@ -110,11 +110,11 @@ fn vsim(call: &mut Call<'_, '_>) -> AttemptResult {
     let Some((hits, filter_steps)) = set.search(&vector, &search, steps_max) else {
         return Ok(Attempt::Offload);
     };
-    // Without an angle, the reported distance is compared.
+    // With metrics other than the cosine, EPSILON limits the reported distance.
     let is_near = |distance: f32| match set.metric() {
         Metric::Cosine => distance / 2.0 <= options.epsilon,
         Metric::L2 => set.metric_distance(distance) <= options.epsilon,
-        // For products there is no limit: all elements count as near.
+        // Inner products have no limit: all elements count as near.
         Metric::InnerProduct => true,
     };
     let count = hits.iter().take_while(|hit| is_near(hit.distance)).count();

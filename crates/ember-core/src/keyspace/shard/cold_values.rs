@@ -1,5 +1,5 @@
-//! Demotion and fetching of values. Observers of the keys see no change: no client is notified, a snapshot saves
-//! nothing for it, and neither clock nor expiry changes.
+//! Demotion and fetching of values. Observers see no change of the key: no client is notified, the value is not handed
+//! over to a snapshot, and neither the eviction clock nor the expiry changes.
 
 use super::ShardData;
 use super::fetch_tickets::{FetchOrder, Returned};
@@ -13,51 +13,51 @@ use crate::types::value::{LARGE_VALUE_MIN_BYTES, StringValue};
 use crate::types::vector_set::VectorSet;
 use crate::types::{Aggregate, Variant};
 
-/// Values of up to this many bytes are encoded under the lock: some 10 µs.
+/// The maximum size of values that are encoded under the lock, which takes up to about 10 µs.
 pub const ENCODED_AT_ONCE_BYTES: usize = 16 * 1024;
 
-/// Which values may be demoted.
+/// The rules that determine which values may be demoted.
 #[derive(Clone, Copy, Debug)]
 pub struct DemotionRules {
-    /// Bytes in memory, including the entry, below which a value stays resident.
+    /// The minimum memory in bytes, including the entry, of a value that may be demoted.
     pub bytes_min: usize,
-    /// Bytes above which it stays resident.
+    /// The maximum memory in bytes, including the entry, of a value that may be demoted.
     pub bytes_max: usize,
-    /// Keys with an expiry up to this Unix time in ms have expired.
+    /// The current Unix time in ms: keys with an expiry up to this time have expired.
     pub now_ms: i64,
 }
 
 impl DemotionRules {
-    /// Allows all values that can be demoted.
+    /// Rules that allow every value to be demoted, whatever its size and expiry.
     pub const ANY: DemotionRules = DemotionRules { bytes_min: 0, bytes_max: usize::MAX, now_ms: i64::MIN };
 }
 
-/// A value encoded for its record.
+/// The encoded value of a key, to be written as a record.
 #[derive(Debug)]
 pub struct Encoded<'e> {
     /// The shard's name of the key's database.
     pub database_name: usize,
     /// The key.
     pub key: &'e [u8],
-    /// The format of the bytes.
+    /// The format of `bytes`.
     pub kind: Kind,
-    /// The value.
+    /// The value, in that format.
     pub bytes: &'e [u8],
 }
 
 /// The result of demoting a value.
 pub enum Demoted {
-    /// The value stays resident: it may not be demoted, or there is no space for it.
+    /// The value remains resident: it may not be demoted, or the log has no space for it.
     Stays,
-    /// The value is cold. Dropping the returned slot, without the lock, frees its memory.
+    /// The value is cold now. Dropping the returned slot frees its memory; the caller drops it without the lock.
     Cold(Slot),
-    /// The same without a write, because its record still existed.
+    /// The value is cold now, as in `Cold`, and was not written, because its record still existed.
     Dropped(Slot),
-    /// The value must be encoded without the lock, then passed to [`ShardData::demote_shared`].
+    /// The caller must encode the value without the lock, then pass it to [`ShardData::demote_shared`].
     Shared(SharedDemotion),
 }
 
-/// A value that is shared with its entry, for encoding.
+/// The demotion of a value that is shared with its entry, so that it can be encoded without the lock.
 pub struct SharedDemotion {
     database_name: usize,
     hash: KeyHash,
@@ -67,14 +67,14 @@ pub struct SharedDemotion {
 }
 
 impl SharedDemotion {
-    /// Encodes the value and passes it to `append`, without any lock. O(bytes of the value).
+    /// Encodes the value and passes it to `append`. The caller holds no lock. O(bytes of the value).
     pub fn append<R>(&self, append: impl FnOnce(&Encoded<'_>) -> R) -> R {
         let value = self.value.as_value();
         let (kind, bytes) = encode(value);
         append(&Encoded { database_name: self.database_name, key: &self.key, kind, bytes: &bytes })
     }
 
-    /// Returns the shard of its key.
+    /// Returns the index of the shard that contains the key.
     pub fn shard(&self) -> usize {
         self.hash.shard()
     }
@@ -83,21 +83,21 @@ impl SharedDemotion {
 fn encode<'v>(value: impl Into<ValueRef<'v>>) -> (Kind, Vec<u8>) {
     const NEVER_FAILS: &str = "a vector takes all bytes";
     let value = value.into();
-    // Packing strings would take longer than the disk needs for the bytes that it saves.
+    // Compressing strings would take longer than the disk needs for the bytes that compression saves.
     let mut writer = rdb::Writer::new(Vec::new()).with_packed_max_bytes(0);
     let kind = rdb::kind_of(value);
     rdb::write_value(&mut writer, value).expect(NEVER_FAILS);
     (kind, writer.into_inner())
 }
 
-/// A value read from its record.
+/// A value that was read from its record.
 pub struct Fetched(Value);
 
 impl Fetched {
-    /// Decodes the bytes of a record into a value, with the encoding that it had. O(bytes).
+    /// Decodes the bytes of a record into a value that has the same encoding as before its demotion. O(bytes).
     ///
     /// # Errors
-    /// If the bytes are not a value.
+    /// Returns an error if the bytes do not contain a value in this format.
     pub fn decode(
         kind: Kind,
         bytes: &[u8],
@@ -114,7 +114,7 @@ impl Fetched {
         }
     }
 
-    /// Returns the value in the form that an entry with this encoding stores.
+    /// Returns the value in the form in which an entry stores a value of this encoding.
     fn into_new<'b>(self, encoding_name: &str, buffer: &'b mut Vec<u8>) -> NewValue<'b> {
         match self.0 {
             Value::String(bytes) if encoding_name != "int" && bytes.len() < LARGE_VALUE_MIN_BYTES => {
@@ -134,15 +134,16 @@ impl Fetched {
 /// The result of storing a fetched value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchOutcome {
-    /// The value is in its entry.
+    /// The value is stored in its entry.
     InPlace,
-    /// The value is no longer needed.
+    /// The value is dropped, because it is no longer needed.
     Unwanted,
 }
 
 impl ShardData {
-    /// Demotes the value of an entry: encodes it and passes it to `append`, which returns its record, or none if there
-    /// is no space. A larger value is shared, for encoding without the lock.
+    /// Demotes the value of an entry: encodes it and passes it to `append`, which returns its record, or `None` if
+    /// there is no space. A value larger than [`ENCODED_AT_ONCE_BYTES`] is shared instead, so that the caller encodes
+    /// it without the lock.
     pub fn demote(
         &mut self,
         database: usize,
@@ -158,13 +159,13 @@ impl ShardData {
         if self.is_pinned(database, key) {
             return Demoted::Stays;
         }
-        // A fetched vector set is another index, so the preparation of its training would be lost.
+        // A fetched vector set has a new index, so demotion would lose the preparation of its training.
         if entry.aggregate().and_then(VectorSet::of).is_some_and(VectorSet::is_training_near) {
             return Demoted::Stays;
         }
         let bytes = entry.footprint_bytes();
         if self.has_store() {
-            // A value that is not in the store exists only in memory.
+            // With a store, only a value that the store contains may be demoted.
             return match entry.is_copied() {
                 false => Demoted::Stays,
                 true => match self.replace_with_record(database, at, facts, Record::new(Location::STORE)) {
@@ -200,8 +201,8 @@ impl ShardData {
         }
     }
 
-    /// Stores the record of a value that was encoded without the lock in its entry, if the entry still has the very
-    /// same value.
+    /// Stores the record of a value that was encoded without the lock in its entry, if the value of the entry has not
+    /// been changed or replaced since.
     pub fn demote_shared(&mut self, demotion: &SharedDemotion, record: Record) -> Demoted {
         let Some(database) = self.database_of(demotion.database_name) else { return Demoted::Stays };
         let Some(at) = self.find(database, demotion.hash, &demotion.key) else { return Demoted::Stays };
@@ -218,7 +219,8 @@ impl ShardData {
         if is_same { self.replace_with_record(database, at, demotion.facts, record) } else { Demoted::Stays }
     }
 
-    /// Returns the known fetched values as a fraction of a database's resident values, and their number.
+    /// Returns the number of queued fetched values of a database divided by the number of its resident values, and the
+    /// number of queued values.
     pub fn returned(&self, database: usize) -> (f64, usize) {
         let name = self.database_name(database);
         let Some(cold_state) = &self.cold_state else { return (0.0, 0) };
@@ -227,8 +229,8 @@ impl ShardData {
         (returned as f64 / here as f64, returned)
     }
 
-    /// Takes the value that was fetched first and whose entry still exists: returns its position, and its eviction
-    /// clock when it was fetched.
+    /// Removes the oldest value from a database's queue of fetched values, skipping values whose entry no longer
+    /// exists. Returns the position of its entry, and the eviction clock when the value was queued.
     pub fn take_returned(&mut self, database: usize) -> Option<(Position, u32)> {
         let name = self.database_name(database);
         let ShardData { first, others, cold_state, .. } = self;
@@ -245,7 +247,8 @@ impl ShardData {
         }
     }
 
-    /// Records that the value of an entry was fetched, or is treated as if it were fetched now.
+    /// Adds the value of an entry to the queue of fetched values, because it was fetched or is treated like a value
+    /// fetched now.
     pub fn record_fetched(&mut self, database: usize, at: Position) {
         let (name, clock) = (self.database_name(database), self.entry(database, at).clock());
         let keys = self.database(database).table().len();
@@ -253,7 +256,7 @@ impl ShardData {
         else {
             return;
         };
-        // The queue may contain values that were demoted otherwise and fetched again.
+        // The queue may contain stale elements, of values that were demoted by sampling and fetched again.
         if returned.len() >= keys {
             returned.pop_front();
         }
@@ -275,7 +278,7 @@ impl ShardData {
         Demoted::Cold(old)
     }
 
-    /// Stores a value that was read in its entry, and notifies the calls that wait for it.
+    /// Stores a value that was read in its entry, and notifies the calls that wait for the value.
     pub fn store_fetched(&mut self, order: &FetchOrder, fetched: Fetched) -> FetchOutcome {
         let Some(waiting) = self.cold_state.as_mut().and_then(|cold_state| cold_state.take_ticket(order))
         else {
@@ -322,7 +325,7 @@ impl ShardData {
         found.is_some_and(|external| external.location == location)
     }
 
-    /// Releases the record at `location` if it is that of a resident value of the key; returns whether it was.
+    /// Releases the record at `location` if it is the record of a resident value of the key; returns whether it is.
     pub fn release_copy(&mut self, name: usize, hash: KeyHash, key: &[u8], location: Location) -> bool {
         let copy = self.cold_state.as_ref().and_then(|cold_state| cold_state.copy(name, key));
         if copy.is_none_or(|record| record.location() != location) {
@@ -335,8 +338,8 @@ impl ShardData {
         true
     }
 
-    /// Replaces the record that an entry refers to with the one that the value was copied to, if the entry still refers
-    /// to it.
+    /// Replaces the record at `from` in a key's entry with `to`, to which the value was copied. Returns false if the
+    /// entry no longer refers to `from`.
     pub fn move_record(
         &mut self,
         name: usize,
@@ -357,7 +360,7 @@ impl ShardData {
         true
     }
 
-    /// Replaces an entry's value with another form of the same value; returns a slot with the old one.
+    /// Replaces an entry's value with another form of the same value; returns a slot with the old form.
     fn exchange_value(&mut self, database: usize, at: Position, value: NewValue<'_>) -> Slot {
         let has_store = self.has_store();
         let target = self.database_mut(database);
@@ -373,7 +376,8 @@ impl ShardData {
     }
 }
 
-/// Returns the facts that an entry keeps of its value when it is demoted; `None` if it may not be demoted.
+/// Returns the facts that an entry keeps in memory when its value is demoted; `None` if `rules` do not allow the
+/// demotion.
 fn facts_of(entry: EntryRef<'_>, rules: &DemotionRules) -> Option<Facts> {
     let is_demotable = !entry.is_cold()
         && (rules.bytes_min..=rules.bytes_max).contains(&entry.footprint_bytes())
@@ -381,12 +385,12 @@ fn facts_of(entry: EntryRef<'_>, rules: &DemotionRules) -> Option<Facts> {
     if is_demotable { demotable_facts(entry) } else { None }
 }
 
-/// Returns the facts that an entry keeps of its cold value; `None` if the value must be resident.
+/// Returns the facts that an entry keeps in memory while its value is cold; `None` if the value must remain resident.
 pub(super) fn demotable_facts(entry: EntryRef<'_>) -> Option<Facts> {
     if let Some(external) = entry.external() {
         return Some(external.facts);
     }
-    // Active expiry reads the elements.
+    // A value with expiring elements remains resident, because active expiry reads its elements.
     if entry.aggregate().and_then(Aggregate::next_expiry_ms).is_some() {
         return None;
     }

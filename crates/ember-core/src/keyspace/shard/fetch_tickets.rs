@@ -1,4 +1,4 @@
-//! A shard's state of cold values: how many there are, which clients wait for them, and which values are pinned.
+//! A shard's state of cold values: their number and size, the calls that wait for them, and the pinned keys.
 //!
 //! ```text
 //! demote   the value is encoded and appended to a log, and its entry keeps the location            ([`super::cold_values`])
@@ -6,9 +6,9 @@
 //! arrive   the value was read: it is stored if its ticket still exists, and all waiting calls are notified
 //! ```
 //!
-//! A ticket is for the value that was cold when it was requested. Whatever ends that value (a change, a removal,
-//! FLUSHALL) ends the ticket under the same lock and notifies the waiting calls. The result of the read is then
-//! dropped, so that no old value is restored.
+//! A ticket represents the read of the value that was cold when the ticket was created. An operation that replaces or
+//! removes that value (a change, a removal, FLUSHALL) also removes the ticket, under the same lock, and notifies the
+//! waiting calls. The result of the read is then dropped, so that no old value is restored.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -21,26 +21,26 @@ use crate::entries::hash::KeyHash;
 use crate::entries::table::Position;
 use crate::memory::size_class;
 
-/// Returns the approximate bytes of the record of a resident value: a slot of a table that is three quarters full, and
-/// the key.
+/// Returns the approximate memory in bytes of an entry in `copies`: the key, and a slot of a table that is three
+/// quarters full.
 fn copy_bytes(key: &[u8]) -> usize {
     size_class(key.len().max(1)) + size_of::<(Box<[u8]>, (usize, Record))>() * 4 / 3
 }
 
-/// Called when all requested values were read; with the reason if one cannot be read.
+/// The function that is called when all requested values have been read, or with the reason if a value cannot be read.
 type OnEnd = Box<dyn Fn(Option<&str>) + Send + Sync>;
 
-/// A caller that waits for any number of values.
+/// A caller that waits until any number of requested values have been read.
 pub struct FetchWaiter {
-    /// Values that are still missing, plus 1 until all were requested.
+    /// The number of values that are still missing, plus 1 until all values were requested.
     left: AtomicUsize,
     failure: OnceLock<Box<str>>,
     on_end: OnEnd,
 }
 
 impl FetchWaiter {
-    /// Returns a caller that waits for nothing yet. `on_end` is called once, possibly under a shard's lock: it must not
-    /// take one.
+    /// Returns a caller that waits for no value yet. `on_end` is called once, possibly under a shard's lock, so it must
+    /// not take a shard's lock.
     pub fn new(on_end: impl Fn(Option<&str>) + Send + Sync + 'static) -> Arc<FetchWaiter> {
         Arc::new(FetchWaiter {
             left: AtomicUsize::new(1),
@@ -53,27 +53,28 @@ impl FetchWaiter {
         self.left.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records that all values were requested.
+    /// Records that the caller has requested all values that it needs.
     pub fn finish_requests(&self) {
         self.finish_one(None);
     }
 
     fn finish_one(&self, failure: Option<&str>) {
         if let Some(failure) = failure {
-            // The first failure is reported.
+            // Only the first failure is reported.
             let _ = self.failure.set(failure.into());
         }
-        // Release and acquire: the thread that ends it sees the failures of all others.
+        // AcqRel: the thread that calls `on_end` sees the failures recorded by all other threads.
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
             (self.on_end)(self.failure.get().map(|failure| &**failure));
         }
     }
 }
 
-/// The number of the next ticket. Numbers are unique in a process, so that a late read is never mistaken for another.
+/// The number of the next ticket. Numbers are unique in a process, so that the result of a late read is never stored
+/// for another ticket.
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// A read in progress.
+/// The read of a cold value that is in progress.
 struct Ticket {
     name: usize,
     tag: u32,
@@ -82,7 +83,7 @@ struct Ticket {
     waiting: Vec<Arc<FetchWaiter>>,
 }
 
-/// An order to read a value.
+/// An order to read a cold value.
 #[derive(Debug)]
 pub struct FetchOrder {
     /// The shard's name of the key's database ([`ShardData::database_name`]).
@@ -91,11 +92,11 @@ pub struct FetchOrder {
     pub hash: KeyHash,
     /// The key.
     pub key: Box<[u8]>,
-    /// The name of the encoding that the value had, and will have again.
+    /// The name of the value's encoding before its demotion, which the fetched value has again.
     pub encoding_name: &'static str,
-    /// The bytes of memory that the value will take.
+    /// The memory in bytes that the fetched value will take.
     pub memory_bytes: usize,
-    /// The location of the value.
+    /// The record that contains the value.
     pub record: Record,
     pub(super) number: u64,
 }
@@ -125,44 +126,45 @@ impl FetchOrder {
 pub enum Requested {
     /// The value is resident, or the key does not exist.
     Resident,
-    /// The value was requested before.
+    /// The value was requested before, and its read is in progress.
     Joined,
-    /// The value is to be read.
+    /// The caller must read the value.
     Begun(FetchOrder),
 }
 
-/// An entry whose value was fetched: its position then, and its eviction clock.
+/// An element of the queue of fetched values: the position of the entry and its eviction clock when the value was
+/// queued.
 #[derive(Clone, Copy)]
 pub(super) struct Returned {
     pub(super) at: Position,
     pub(super) clock: u32,
 }
 
-/// The cold values of a database.
+/// The cold values of a database, and its queue of fetched values.
 #[derive(Default)]
 struct ColdValues {
     count: usize,
-    /// Memory that they would take, with their keys.
+    /// The memory in bytes that the cold values would take if they were resident, with their keys.
     bytes: usize,
-    /// Fetched values, first ones first. A hint: entries move when keys are added or removed, and values may be demoted
-    /// again.
+    /// The queue of fetched values, oldest first. Its elements are hints: entries move when keys are added or removed,
+    /// and values may be demoted again.
     returned: VecDeque<Returned>,
 }
 
 /// A shard's state of cold values.
 #[derive(Default)]
 pub(super) struct ColdState {
-    /// The cold values of each database, by its name.
+    /// The cold values of each database, at the index of the shard's name of the database.
     cold: Vec<ColdValues>,
     tickets: Vec<Ticket>,
-    /// The records of resident values, by key, with the name of the key's database. If two databases have such a value
-    /// for the same key, only one is in this map.
+    /// The records of resident values, by key, each with the shard's name of the key's database. If two databases have
+    /// such a value for the same key, the map contains only one of them.
     copies: HashMap<Box<[u8]>, (usize, Record)>,
-    /// Bytes of `copies`.
+    /// The approximate memory of `copies` in bytes.
     copies_bytes: usize,
-    /// Keys whose values are pinned in memory, by the names of their databases; no set is empty.
+    /// The keys whose values are pinned in memory, by the shard's name of their database; no set is empty.
     pinned: HashMap<usize, HashSet<Box<[u8]>>>,
-    /// Changes that a store with the data set does not have yet.
+    /// The changes that the store does not contain yet; `None` if no store has the data set.
     pub(super) unsaved: Option<Box<Unsaved>>,
 }
 
@@ -175,7 +177,7 @@ impl ColdState {
             && !self.has_cold_values()
     }
 
-    /// Counts a value that has become cold, with these facts.
+    /// Counts a value that has become cold; `facts` are its facts.
     pub(super) fn count_in(&mut self, name: usize, facts: Facts) {
         if self.cold.len() <= name {
             self.cold.resize_with(name + 1, ColdValues::default);
@@ -184,18 +186,18 @@ impl ColdState {
         self.cold[name].bytes += facts.memory_bytes();
     }
 
-    /// Returns the fetched values of a database.
+    /// Returns the queue of fetched values of a database.
     pub(super) fn returned_mut(&mut self, name: usize) -> Option<&mut VecDeque<Returned>> {
         self.cold.get_mut(name).map(|cold| &mut cold.returned)
     }
 
-    /// Counts a value that is no longer cold.
+    /// Stops counting a value that is no longer cold; `facts` are its facts.
     pub(super) fn count_out(&mut self, name: usize, facts: Facts) {
         self.cold[name].count -= 1;
         self.cold[name].bytes -= facts.memory_bytes();
     }
 
-    /// Limits the fetched values to the number of keys.
+    /// Truncates the queue of fetched values of a database to the number of its keys.
     pub(super) fn bound_returned(&mut self, name: usize, keys: usize) {
         let Some(returned) = self.returned_mut(name) else { return };
         returned.truncate(keys);
@@ -212,7 +214,7 @@ impl ColdState {
         self.cold.get(name).map_or(0, |cold| cold.count)
     }
 
-    /// Returns whether values are cold.
+    /// Returns whether the shard has cold values.
     #[inline]
     fn has_cold_values(&self) -> bool {
         self.cold.iter().any(|cold| cold.count > 0)
@@ -222,14 +224,15 @@ impl ColdState {
         self.tickets.iter().position(|ticket| ticket.tag == tag && ticket.name == name && *ticket.key == *key)
     }
 
-    /// Ends the ticket of a key whose value is no longer needed; waiting calls check again.
+    /// Removes the ticket of a key whose cold value was changed or removed, and notifies the waiting calls, which check
+    /// the key again.
     pub(super) fn end_ticket(&mut self, name: usize, tag: u32, key: &[u8]) {
         if let Some(at) = self.place(name, tag, key) {
             self.tickets.swap_remove(at).waiting.iter().for_each(|arrival| arrival.finish_one(None));
         }
     }
 
-    /// Ends the tickets of all keys of a database, which is emptied.
+    /// Resets the state of a database that is emptied: removes the tickets of its keys and notifies the waiting calls.
     pub(super) fn forget_database(&mut self, name: usize) {
         for ticket in self.tickets.extract_if(.., |ticket| ticket.name == name) {
             ticket.waiting.iter().for_each(|arrival| arrival.finish_one(None));
@@ -248,7 +251,7 @@ impl ColdState {
         });
     }
 
-    /// Keeps the record of a resident value; returns false if there is one for a key of that name already.
+    /// Adds the record of a resident value; returns false if there is already a record for a key with this name.
     pub(super) fn add_copy(&mut self, name: usize, key: &[u8], record: Record) -> bool {
         if self.copies.contains_key(key) {
             return false;
@@ -258,7 +261,7 @@ impl ColdState {
         true
     }
 
-    /// Returns and removes the record of a resident value.
+    /// Removes and returns the record of a resident value.
     pub(super) fn take_copy(&mut self, name: usize, key: &[u8]) -> Option<Record> {
         if self.copies.get(key).is_none_or(|(other, _)| *other != name) {
             return None;
@@ -271,7 +274,7 @@ impl ColdState {
         self.copies.get(key).filter(|(other, _)| *other == name).map(|(_, record)| record)
     }
 
-    /// Returns the bytes of all this state outside the entries.
+    /// Returns the memory of this state in bytes, excluding the entries.
     pub(super) fn bytes(&self) -> usize {
         let returned = self.cold.iter().map(|cold| cold.returned.capacity() * size_of::<Returned>());
         self.copies_bytes
@@ -279,7 +282,7 @@ impl ColdState {
             + self.unsaved.as_ref().map_or(0, |unsaved| unsaved.bytes())
     }
 
-    /// Removes the ticket of an order and returns its waiting calls, if it still exists.
+    /// Removes the ticket of an order, if it still exists, and returns the calls that wait for its value.
     pub(super) fn take_ticket(&mut self, order: &FetchOrder) -> Option<Vec<Arc<FetchWaiter>>> {
         let at = self.place(order.database_name, order.hash.tag(), &order.key)?;
         (self.tickets[at].number == order.number).then(|| self.tickets.swap_remove(at).waiting)
@@ -311,13 +314,13 @@ impl ShardData {
         self.cold_state.as_ref().map_or(0, |cold_state| cold_state.cold.iter().map(|cold| cold.count).sum())
     }
 
-    /// Returns the memory that cold values would take, with their keys.
+    /// Returns the memory in bytes that the cold values would take if they were resident, with their keys.
     pub fn cold_bytes(&self) -> usize {
         self.cold_state.as_ref().map_or(0, |cold_state| cold_state.cold.iter().map(|cold| cold.bytes).sum())
     }
 
-    /// Returns whether a key has a cold value, and has not expired by `expired_ms`. O(1), with hardly any work while
-    /// the shard has no cold values.
+    /// Returns whether the value of a key is cold, and the key has not expired by `expired_ms`. O(1); a few
+    /// instructions while the shard has no cold values.
     #[inline]
     pub fn is_missing(&self, database: usize, hash: KeyHash, key: &[u8], expired_ms: i64) -> bool {
         self.cold_state.as_ref().is_some_and(|cold_state| cold_state.has_cold_values())
@@ -327,7 +330,7 @@ impl ShardData {
             })
     }
 
-    /// Requests the value of a key; `arrival` is notified when it was read.
+    /// Requests the value of a key; `arrival`, if any, is notified when the value has been read.
     pub fn request_value(
         &mut self,
         database: usize,
@@ -352,7 +355,8 @@ impl ShardData {
         Requested::Begun(FetchOrder::new(name, hash, key, external, number))
     }
 
-    /// Returns an order for a cold value, even if there is another one for it: the first one to be read counts.
+    /// Returns an order for a cold value, even if another order for the value exists: the value that is read first is
+    /// stored.
     pub fn order_now(&mut self, database: usize, hash: KeyHash, key: &[u8]) -> Option<FetchOrder> {
         match self.request_value(database, hash, key, None) {
             Requested::Resident => None,
@@ -367,20 +371,20 @@ impl ShardData {
         }
     }
 
-    /// Ends the ticket of an order whose value cannot be read; waiting calls receive the reason. The entry stays as it
-    /// is.
+    /// Removes the ticket of an order whose value cannot be read, and notifies the waiting calls of the reason. The
+    /// entry does not change.
     pub fn fail(&mut self, order: &FetchOrder, reason: &str) {
         let waiting = self.cold_state.as_mut().and_then(|cold_state| cold_state.take_ticket(order));
         waiting.into_iter().flatten().for_each(|arrival| arrival.finish_one(Some(reason)));
         self.drop_cold_state_if_empty();
     }
 
-    /// Notifies calls that waited for the ticket of an order that the value is resident.
+    /// Notifies the calls that have waited for a value that it is resident.
     pub(super) fn notify_arrivals(&mut self, waiting: &[Arc<FetchWaiter>]) {
         waiting.iter().for_each(|arrival| arrival.finish_one(None));
     }
 
-    /// Pins the value of a key in memory, or unpins it; returns whether that is a change.
+    /// Pins the value of a key in memory, or unpins it; returns whether this has changed the state.
     pub fn set_pinned(&mut self, database: usize, hash: KeyHash, key: &[u8], is_pinned: bool) -> bool {
         if is_pinned && self.find(database, hash, key).is_none() {
             return false;
@@ -398,7 +402,7 @@ impl ShardData {
         self.cold_state.as_ref().is_some_and(|cold_state| cold_state.is_pinned(name, key))
     }
 
-    /// Removes the pin of a key that is removed.
+    /// Unpins the value of a key that is removed.
     #[cold]
     pub(super) fn forget_pin(&mut self, name: usize, key: &[u8]) {
         if let Some(cold_state) = &mut self.cold_state {
@@ -412,7 +416,7 @@ impl ShardData {
         self.cold_state.as_ref().map_or(0, |cold_state| cold_state.pinned.values().map(HashSet::len).sum())
     }
 
-    /// Returns the shard's name of a database, whatever number SWAPDB has given it.
+    /// Returns the shard's name of a database: its original number, which SWAPDB does not change.
     pub fn database_name(&self, database: usize) -> usize {
         match database {
             0 => self.first.expiry_name,
@@ -420,7 +424,7 @@ impl ShardData {
         }
     }
 
-    /// Returns the number of the database with this name in the shard.
+    /// Returns the current number of the database with this name.
     pub fn database_of(&self, name: usize) -> Option<usize> {
         self.all_databases().position(|database| database.expiry_name == name)
     }

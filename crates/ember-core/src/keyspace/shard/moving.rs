@@ -1,32 +1,32 @@
-//! Moving a shard's entries to other allocations, without a visible change of them.
+//! Moves a shard's entries to other allocations.
 //!
-//! That is not a change: nothing is handed over to a snapshot, and no client is notified. Values that a snapshot shares
-//! stay in place.
+//! A move does not count as a change: no entry is handed over to a snapshot, and no client is notified. Values that are
+//! shared with a snapshot are not moved.
 
 use super::{Database, ShardData};
 use crate::entries::hash::KeyHash;
 use crate::memory::moving::Mover;
 
-/// Groups of entries that one step moves.
+/// The maximum number of groups of entries that one step examines.
 const STEP_GROUPS: usize = 8;
 
-/// Allocations examined in one step, after which no further group is begun: some 20 µs.
+/// The number of examined allocations, about 20 µs of work, after which a step begins no further group.
 const STEP_ALLOCATIONS: u64 = 128;
 
-/// The position of the walk in a shard.
+/// The position of a defragmentation walk in a shard.
 #[derive(Debug, Default)]
 pub(crate) struct Place {
-    /// The name of the database.
+    /// The shard's name of the database.
     name: usize,
     tag: u32,
 }
 
-/// Counts of keys with and without moved allocations.
+/// The numbers of keys with and without moved allocations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyCounts {
-    /// Keys with at least one moved allocation.
+    /// The number of keys with at least one moved allocation.
     pub moved: u64,
-    /// Keys without any.
+    /// The number of keys without a moved allocation.
     pub left: u64,
 }
 
@@ -45,8 +45,9 @@ impl ShardData {
         std::iter::once(&mut self.first).chain(&mut self.others).find(|database| database.expiry_name == name)
     }
 
-    /// Moves the next entries and their values where worthwhile; values with more than `elements_max` elements are
-    /// passed to `on_large` instead, with the name of their database. Returns false at the end of the shard.
+    /// Moves the next entries and their values where `mover` finds it worthwhile. For values with more than
+    /// `elements_max` elements, calls `on_large` with the name of the database and the key instead. Returns false at
+    /// the end of the shard.
     pub(crate) fn move_step(
         &mut self,
         place: &mut Place,
@@ -80,7 +81,7 @@ impl ShardData {
                     keys.add(mover.moved > moved_before);
                 }
             });
-            // The keyspace publishes the slots' address when the lock is released.
+            // Marked as changed so that releasing the lock publishes the new address of the slots.
             self.is_changed |= has_moved_slots;
             match next {
                 Some(tag) => place.tag = tag,
@@ -93,8 +94,9 @@ impl ShardData {
         true
     }
 
-    /// Moves the contents of a key's value where worthwhile, about `most` elements from place `from` on. Returns the
-    /// place at which to continue; 0 at the end, and if there is no such value, or it has another owner.
+    /// Moves about `most` elements of a key's value, from place `from` on, where `mover` finds it worthwhile. Returns
+    /// the place at which to continue; 0 at the end of the value, or if the key has no such value or the value is
+    /// shared.
     pub(crate) fn move_elements(
         &mut self,
         name: usize,

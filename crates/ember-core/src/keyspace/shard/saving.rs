@@ -1,16 +1,17 @@
-//! The part of a current snapshot in a shard: entries saved before they change, and entries saved in order by the walk.
+//! The part of a current snapshot in a shard: saving of entries before they change, and of all other entries in order
+//! by the walk.
 //!
-//! While a shard has a [`Saving`], entries with another generation than the shard's are older than the snapshot and not
-//! saved. A checkpoint uses a separate flag, and only for entries that the store does not have: its walk visits only
-//! the places with such entries, and leaves all others unchanged ([`Ages`]). A worker that is about to change an
-//! unsaved entry hands it over first; the others are found by a walk in the order of tags, which continues at the right
-//! place however the table changes in between. Saving an entry gives it the shard's generation, which new entries have
-//! from the beginning, so none is saved twice.
+//! While a shard has a [`Saving`], entries whose generation differs from the shard's are older than the snapshot and
+//! not saved yet. A checkpoint uses a separate generation, and only for entries that the store does not contain: its
+//! walk visits only the places with such entries, and leaves all other entries unchanged ([`Ages`]). A worker that is
+//! about to change an unsaved entry hands the entry over first. The walk saves the other entries in the order of their
+//! tags, so it continues at the right place even if the table has changed between two steps. A saved entry is assigned
+//! the shard's generation, which new entries have from the beginning, so no entry is saved twice.
 //!
-//! Values that are *apart* (behind a pointer, and not small) are shared, not copied: under the lock this takes a
-//! moment, whatever their size. Changing a *heavy* one while it is shared would copy it as a whole. Therefore
-//! [`crate::keyspace::snapshot::Saver`] saves heavy values one at a time, and calls that would change one wait
-//! meanwhile ([`ShardData::must_wait`]), so that it need not be copied.
+//! Values that are *apart* (behind a pointer, and not small) are shared, not copied: this takes constant time under the
+//! lock, whatever their size. A change of a shared *heavy* value would copy the whole value. To avoid such copies,
+//! [`crate::keyspace::snapshot::Saver`] saves heavy values one at a time, and calls that would change such a value wait
+//! until it is saved ([`ShardData::must_wait`]).
 
 use std::sync::Arc;
 
@@ -24,22 +25,23 @@ use crate::rdb::Encoded;
 use crate::types::Aggregate;
 use crate::types::value::StringValue;
 
-/// Size from which a string is heavy: copying a shorter one takes less than 0.1 ms.
+/// The minimum size of a heavy string: copying a shorter string takes less than 0.1 ms.
 const HEAVY_STRING_BYTES: usize = 1024 * 1024;
 
-/// For a value that is shared in parts, the first change copies about one byte out of this many: pointers to its parts.
+/// The size of a value that is shared in parts, divided by the bytes that its first change copies: pointers to its
+/// parts.
 const BYTES_PER_COPIED: usize = 256;
 
-/// Groups of entries saved at a time under the lock: some 50 µs.
+/// The maximum number of groups of entries that one step saves under the lock: about 50 µs of work.
 const STEP_GROUPS: usize = 8;
-/// Bytes of entries saved at a time under the lock.
+/// The number of saved bytes after which a step releases the lock.
 const STEP_BYTES: usize = 16 * 1024;
 
-/// Identifies entries that are older than a snapshot or a checkpoint.
+/// Distinguishes entries that are older than a snapshot or a checkpoint, and not saved yet, from all others.
 #[derive(Clone, Copy)]
 struct Ages {
     is_checkpoint: bool,
-    /// The generation of entries that are saved or newer.
+    /// The generation of entries that are saved, or newer than the snapshot or checkpoint.
     generation: Generation,
 }
 
@@ -62,32 +64,32 @@ impl Ages {
 pub(super) struct Saving {
     snapshot: Arc<Snapshot>,
     ages: Ages,
-    /// The places that the walk visits; all places if `None`.
+    /// The places that the walk visits; `None` means all places.
     places: Option<Arc<Places>>,
-    /// For each name of a database its number when the snapshot was taken.
+    /// The number of each database when the snapshot was taken, at the index of the shard's name of the database.
     numbers: Vec<usize>,
-    /// Entries that were handed over, by number of their database.
+    /// The entries that were handed over and are not queued yet, by the number of their database.
     preimages: Vec<(usize, Encoded)>,
     /// The key of the heavy value that is currently being saved.
     held: Option<Box<[u8]>>,
 }
 
-/// A database that was emptied while some of its entries were still to be saved.
+/// A database that was emptied before the snapshot had saved all of its entries.
 pub struct Detached {
-    /// Its number when the snapshot was taken.
+    /// The number of the database when the snapshot was taken.
     pub number: usize,
     database: Database,
-    /// For a checkpoint, entries that the store has are omitted.
+    /// Determines which entries are still to be saved; a checkpoint also omits entries that the store contains.
     ages: Ages,
 }
 
 impl Detached {
-    /// Returns its name in the shard.
+    /// Returns the shard's name of the database.
     pub fn name(&self) -> usize {
         self.database.expiry_name
     }
 
-    /// Returns the entries to be saved. O(all entries).
+    /// Returns the entries that are still to be saved. O(all entries of the database).
     pub fn entries(&self) -> impl Iterator<Item = EntryRef<'_>> {
         let is_saved = |entry: &EntryRef<'_>| self.ages.is_checkpoint && entry.is_copied();
         let older = self.database.table.iter().filter(|entry| self.ages.is_older(*entry));
@@ -97,26 +99,26 @@ impl Detached {
 
 /// The result of [`ShardData::hold_next`].
 pub(crate) enum Held {
-    /// A key.
+    /// A key whose value is held.
     Key(HeldKey),
-    /// None in this step.
+    /// This step has found no value to hold; the walk continues.
     NotYet,
-    /// None up to the end of the shard.
+    /// The walk has reached the end of the shard without finding a value to hold.
     End,
 }
 
-/// The position of the walk in a shard.
+/// The position of a snapshot walk in a shard.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
-    /// The name of the database.
+    /// The shard's name of the database.
     pub(super) name: usize,
     pub(super) tag: u32,
-    /// Whether the walk has omitted a heavy value.
+    /// Whether the walk has omitted a heavy value, which the saver must save.
     leaves_heavy: bool,
 }
 
 impl Cursor {
-    /// Advances to the first of these places that is not before the cursor. Returns false if there is none.
+    /// Advances to the first of these places at or after the cursor. Returns false if there is no such place.
     pub(super) fn advance_to(&mut self, places: Option<&Places>) -> bool {
         let Some(places) = places else { return true };
         let next = places.next(self.name, self.tag);
@@ -127,8 +129,8 @@ impl Cursor {
     }
 }
 
-/// Returns whether changing a value while it is shared would take long. Such a value is apart. In a value that is
-/// shared in parts, only the changed parts are copied.
+/// Returns whether a change of a value while it is shared would take long. Such a value is apart, and is not shared in
+/// parts: a change of a value that is shared in parts copies only the changed parts.
 fn is_heavy(entry: EntryRef<'_>) -> bool {
     match entry.aggregate() {
         Some(aggregate) => {
@@ -142,16 +144,16 @@ fn is_heavy(entry: EntryRef<'_>) -> bool {
     }
 }
 
-/// Returns the bytes that exist twice when a shared value is changed: for one that is shared in parts, only a few at
-/// first.
+/// Returns the bytes that a change of a shared value duplicates: for a value that is shared in parts, those of the
+/// first change.
 fn copied_bytes(entry: EntryRef<'_>) -> usize {
     let is_shared_in_parts = entry.aggregate().is_some_and(Aggregate::is_shared_in_parts);
     entry.footprint_bytes() / if is_shared_in_parts { BYTES_PER_COPIED } else { 1 }
 }
 
 impl Saving {
-    /// Hands over the location of an entry's value if it is cold; it may have been demoted after the walk has omitted
-    /// it.
+    /// Hands over the location of an entry's value and returns true, if the value is cold. The value may have been
+    /// demoted after the walk has omitted it.
     fn save_cold_preimage(&mut self, name: usize, slot: &Slot) -> bool {
         let Some(key) = self.snapshot.cold_key(self.numbers[name], name, slot.entry()) else { return false };
         let bytes = key.held_bytes();
@@ -162,7 +164,7 @@ impl Saving {
         true
     }
 
-    /// Hands over an entry in its current state.
+    /// Hands over an entry in its current state, before it is changed.
     fn save_preimage(&mut self, name: usize, slot: &mut Slot) {
         if self.snapshot.leaves_out(slot.entry()) || self.save_cold_preimage(name, slot) {
             return;
@@ -197,7 +199,7 @@ impl Saving {
         }
     }
 
-    /// Shares a value that is to be saved now, and holds back changes of it meanwhile.
+    /// Shares a value that is to be saved next; until it is released, calls that would change it wait.
     fn hold(&mut self, name: usize, slot: &mut Slot) -> Option<HeldKey> {
         self.ages.renew(slot);
         if self.snapshot.is_cancelled() || self.snapshot.leaves_out(slot.entry()) {
@@ -214,7 +216,7 @@ impl Saving {
         Some(key)
     }
 
-    /// Queues the data that were handed over.
+    /// Queues the entries that were handed over.
     fn flush(&mut self) {
         for (number, mut block) in self.preimages.drain(..) {
             block.release_capacity();
@@ -252,7 +254,7 @@ impl ShardData {
             Some(Box::new(Saving { snapshot, ages, places, numbers, preimages: Vec::new(), held: None }));
     }
 
-    /// Saves an entry, if it is not saved yet, before it is changed or removed.
+    /// Saves an entry before it is changed or removed, unless it is saved already.
     #[cold]
     pub(super) fn save_before_change(&mut self, database: usize, at: Position) {
         let ShardData { first, others, saving, .. } = self;
@@ -266,20 +268,20 @@ impl ShardData {
         }
     }
 
-    /// Hands over a database that was emptied, for entries that are still to be saved.
+    /// Hands over a database that was emptied, because the snapshot may not have saved all of its entries yet.
     #[cold]
     pub(super) fn detach_for_snapshot(&mut self, database: Database) {
         let Some(saving) = &mut self.saving else { return };
-        // A database that was first used after the snapshot was taken has no number, and nothing to be saved.
+        // A database that was first used after the snapshot was taken has no number, and no entries to save.
         if let Some(&number) = saving.numbers.get(database.expiry_name) {
             let detached = Detached { number, database, ages: saving.ages };
             saving.snapshot.push_preimage(Piece::Detached(detached), 0);
         }
     }
 
-    /// Returns whether a call that changes a key must wait: because a heavy value of that name, in any database, is not
-    /// saved yet or is being saved, or because the queue is full. Requests the save that the call waits for. One branch
-    /// without a snapshot.
+    /// Returns whether a call that changes a key must wait. The reason is that a heavy value of a key with this name,
+    /// in any database, is being saved or not saved yet, or that the queue is full. Requests the save that the call
+    /// waits for. Costs one branch if there is no snapshot.
     #[inline]
     pub fn must_wait(&self, hash: KeyHash, key: &[u8]) -> bool {
         self.saving.as_deref().is_some_and(|saving| self.must_wait_for(saving, hash, key))
@@ -307,7 +309,7 @@ impl ShardData {
         saving.snapshot.held_back.must_wait()
     }
 
-    /// Saves some entries. Returns false at the end of the shard.
+    /// Saves the entries of one step of the walk. Returns false at the end of the shard.
     pub(crate) fn save_step(&mut self, cursor: &mut Cursor, gathering: &mut Gathering<'_>) -> bool {
         let ShardData { first, others, saving, .. } = self;
         let Some(saving) = saving else { return false };
@@ -350,7 +352,7 @@ impl ShardData {
         false
     }
 
-    /// Holds the heavy value of a key, if it is not saved yet.
+    /// Holds the heavy value of a key, if it is not saved yet, and returns the key with its shared value.
     pub(crate) fn hold(&mut self, hash: KeyHash, key: &[u8]) -> Option<HeldKey> {
         let ShardData { first, others, saving, .. } = self;
         let saving = saving.as_deref_mut()?;
@@ -364,7 +366,7 @@ impl ShardData {
         None
     }
 
-    /// Holds the next unsaved value after `cursor`. When there is none, the whole shard is saved.
+    /// Holds the next unsaved value after `cursor`. If there is no such value, the whole shard is saved.
     pub(crate) fn hold_next(&mut self, cursor: &mut Cursor) -> Held {
         let ShardData { first, others, saving, .. } = self;
         let Some(saving) = saving.as_deref_mut() else { return Held::End };
@@ -391,7 +393,7 @@ impl ShardData {
         Held::NotYet
     }
 
-    /// Releases the held value.
+    /// Releases the held value, which is saved.
     pub(crate) fn release_held(&mut self) {
         if let Some(saving) = &mut self.saving {
             saving.held = None;
@@ -399,7 +401,7 @@ impl ShardData {
     }
 }
 
-/// Returns the table of the database with this name, which has been used.
+/// Returns the table of the database with this name in the shard; the database was used before.
 pub(super) fn table_named<'d>(
     first: &'d mut Database,
     others: &'d mut [Database],

@@ -1,7 +1,7 @@
-//! The state that a snapshot and the shards share: the saved data, and the queue in which they wait to be written.
+//! The state that a snapshot and the shards share: the queue of saved data that wait to be written.
 //!
-//! A shard adds entries that are about to change, the walk adds the entries that it finds, and the saver takes both.
-//! [`crate::keyspace::snapshot`] drives the walk and the saver; `saving` is the shard's side.
+//! A shard adds entries that are about to change, the walk adds all other entries, and the saver takes both from the
+//! queue. [`crate::keyspace::snapshot`] contains the walk and the saver; `saving` contains the shard's operations.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,57 +18,61 @@ use crate::eviction::policy::ClockReading;
 use crate::rdb::{Encoded, KeyFacts, KeyForm};
 use crate::types::value::StringValue;
 
-/// Limits of the data that wait to be written.
+/// The limits of the saved data that wait to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueLimits {
-    /// Bytes saved by the walk, above which it waits.
+    /// The bytes saved by the walk above which the walk waits.
     pub walked_bytes: usize,
-    /// Bytes handed over before changes, above which changes wait.
+    /// The bytes handed over before changes above which calls that change keys wait.
     pub preimage_bytes: usize,
 }
 
 impl Default for QueueLimits {
-    /// Returns the amount that a disk writes in some tenths of a second: higher limits would not be faster.
+    /// Returns limits that equal what a disk writes in some tenths of a second: higher limits would not make snapshots
+    /// faster.
     fn default() -> QueueLimits {
         QueueLimits { walked_bytes: 8 << 20, preimage_bytes: 64 << 20 }
     }
 }
 
-/// The memory that the current snapshot, if there is one, holds back. All users of a keyspace may read it.
+/// Counters of the memory that the current snapshot, if any, holds back. Any user of a keyspace may read them.
 #[derive(Debug, Default)]
 pub struct HeldBack {
-    /// Bytes that the walk has copied; a plain counter, like the next.
+    /// The bytes that the walk has copied and that are not written yet.
     walked_bytes: AtomicUsize,
-    /// Bytes that were handed over before changes. It may be inexact for a moment.
+    /// The bytes that were handed over before changes and are not written yet. May be inexact while other threads
+    /// update it.
     preimage_bytes: AtomicUsize,
-    // The limits; 0 outside a snapshot.
+    // The limits; 0 while there is no snapshot.
     walked_max: AtomicUsize,
     preimage_max: AtomicUsize,
-    /// Whether a call has begun to wait since waiting calls were last woken.
+    /// Whether a call has begun to wait since waiting calls were last notified.
     is_awaited: AtomicBool,
 }
 
 impl HeldBack {
-    /// Returns the bytes of memory, capped at the limits. Data handed over by calls that cannot wait may exceed them:
-    /// if those were counted, an eviction could cause another one.
+    /// Returns the memory that the snapshot holds back, in bytes, capped at the limits. Data handed over by calls that
+    /// cannot wait may exceed the limits; if the excess were counted, an eviction could cause another eviction.
     pub fn bytes(&self) -> usize {
         let load = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
         let held = load(&self.walked_bytes) + load(&self.preimage_bytes);
         held.min(load(&self.walked_max) + load(&self.preimage_max))
     }
 
-    /// Returns whether the data handed over have reached their limit.
+    /// Returns whether the bytes handed over before changes have reached their limit.
     pub fn is_full(&self) -> bool {
         let max = self.preimage_max.load(Ordering::Relaxed);
         max > 0 && self.preimage_bytes.load(Ordering::SeqCst) >= max
     }
 
-    /// Returns whether a call must wait because too much was handed over; it is to be tried again when that is written.
+    /// Returns whether a call must wait because too many bytes were handed over. The call is to be tried again when
+    /// these bytes have been written.
     pub fn must_wait(&self) -> bool {
         if !self.is_full() {
             return false;
         }
-        // Checked again after the store, which pairs with `Saver::discount`: one of the two sees the other.
+        // The limit is checked again after the store, which pairs with `Saver::discount`: either this check sees the
+        // discount, or `Saver::discount` sees the waiting call.
         self.is_awaited.store(true, Ordering::SeqCst);
         self.is_full()
     }
@@ -78,8 +82,8 @@ impl HeldBack {
         self.is_awaited.swap(false, Ordering::SeqCst)
     }
 
-    /// Subtracts bytes that were handed over and are being written. Returns whether there is ample space then, so that
-    /// waiting calls do not have to wait again at once.
+    /// Subtracts bytes that were handed over and are being written. Returns whether less than half of the limit is in
+    /// use then, so that a waiting call that is tried again does not have to wait again at once.
     pub(crate) fn discount(&self, bytes: usize) -> bool {
         let left = self.preimage_bytes.fetch_sub(bytes, Ordering::SeqCst).saturating_sub(bytes);
         left < self.preimage_max.load(Ordering::Relaxed) / 2
@@ -91,7 +95,7 @@ impl HeldBack {
         self.preimage_max.store(limits.preimage_bytes, Ordering::Relaxed);
     }
 
-    /// Resets the account at the end of a snapshot.
+    /// Resets the counters at the end of a snapshot.
     pub(crate) fn end(&self) {
         for counter in [&self.walked_bytes, &self.preimage_bytes, &self.walked_max, &self.preimage_max] {
             counter.store(0, Ordering::SeqCst);
@@ -99,47 +103,48 @@ impl HeldBack {
     }
 }
 
-/// Bytes of entries that the walk queues together.
+/// The size in bytes from which the walk queues a block of entries.
 pub(crate) const BLOCK_BYTES: usize = 256 * 1024;
 
-/// Capacity of such a block, which a step may fill beyond its limit.
+/// The allocated bytes of a block of the walk: a step may exceed [`BLOCK_BYTES`].
 const BLOCK_CAPACITY_BYTES: usize = BLOCK_BYTES + BLOCK_BYTES / 8;
 
-/// Spare blocks kept for the walk: about one for each of its threads.
+/// The maximum number of spare blocks kept for the walk: about one for each of its threads.
 const SPARE_MAX: usize = 4;
 
-/// Limit in bytes of a block of entries handed over in a shard; in addition, the unqueued blocks of all shards take at
-/// most a quarter of the limit.
+/// The maximum size in bytes from which a block of entries handed over in a shard is queued. A lower size applies if
+/// the unqueued blocks of all shards could otherwise take more than a quarter of the limit of handed-over bytes.
 const PREIMAGE_BLOCK_MAX_BYTES: usize = 16 * 1024;
 
-/// Smaller blocks would take more memory for the queue than for their contents.
+/// The minimum of that size in bytes: smaller blocks would take more memory in the queue than their contents.
 const PREIMAGE_BLOCK_MIN_BYTES: usize = 512;
 
-/// Keys that calls have requested to be saved. Calls that exceed it wait until the walk is over.
+/// The maximum number of keys whose save calls have requested. Calls that request further keys wait until the walk is
+/// done.
 const REQUESTS_MAX: usize = 1024;
 
-/// Size from which an aggregate is heavy: writing a smaller one takes less than 0.1 ms.
+/// The minimum size of a heavy aggregate: writing a smaller aggregate takes less than 0.1 ms.
 pub(super) const HEAVY_AGGREGATE_BYTES: usize = 64 * 1024;
 
 /// Options of a snapshot.
 #[derive(Clone, Copy, Debug)]
 pub struct SnapshotOptions {
-    /// The form of the saved entries.
+    /// The format of the saved entries.
     pub form: KeyForm,
-    /// The interpretation of eviction clocks.
+    /// The parameters for reading eviction clocks.
     pub clocks: ClockReading,
-    /// The limits of the data that wait to be written.
+    /// The limits of the saved data that wait to be written.
     pub limits: QueueLimits,
 }
 
-/// A key whose value is shared with its entry.
+/// A key whose value is shared with its entry until it is written.
 #[derive(Debug)]
 pub struct HeldKey {
     /// The metadata of the key.
     pub facts: KeyFacts,
-    /// Its name.
+    /// The name of the key.
     pub name: Box<[u8]>,
-    /// Its value.
+    /// The value of the key.
     pub value: SharedValue,
 }
 
@@ -148,26 +153,26 @@ pub struct HeldKey {
 pub struct ColdKey {
     /// The metadata of the key.
     pub facts: KeyFacts,
-    /// The shard's name of its database, which records use.
+    /// The shard's name of the key's database, which the record contains.
     pub database_name: usize,
-    /// Its name.
+    /// The name of the key.
     pub name: Box<[u8]>,
-    /// The location of its value.
+    /// The record that contains the value.
     pub record: Record,
 }
 
 impl ColdKey {
-    /// Returns its approximate bytes.
+    /// Returns the approximate memory of the key in the queue, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         size_of::<ColdKey>() + self.name.len()
     }
 }
 
-/// A part of a snapshot to be written.
+/// A unit of a snapshot's data that is queued and written as a whole.
 pub enum Piece {
-    /// Keys of the database with this number.
+    /// Encoded keys and values of the database with this number.
     Keys(usize, Encoded),
-    /// A key with a large value.
+    /// A key with a large value, which is shared with its entry.
     Value(HeldKey),
     /// Keys of one database with cold values.
     Cold(Vec<ColdKey>),
@@ -175,46 +180,46 @@ pub enum Piece {
     Detached(Detached),
 }
 
-/// A piece in the queue.
+/// A piece that waits in the queue.
 pub(crate) struct Waiting {
     pub(crate) piece: Piece,
     pub(crate) bytes: usize,
-    /// Whether it was handed over before a change.
+    /// Whether the piece was handed over before a change, rather than saved by the walk.
     pub(crate) is_preimage: bool,
 }
 
-/// The pieces that wait to be written, and the keys that calls wait for.
+/// The queue of pieces that wait to be written, and of keys that calls wait for.
 pub(crate) struct Queue {
     pub(crate) pieces: VecDeque<Waiting>,
-    /// Bytes saved by the walk, including shared values.
+    /// The bytes saved by the walk that wait in the queue, including shared values.
     pub(crate) walked_bytes: usize,
-    /// Keys that calls wait for.
+    /// The keys whose save is requested by waiting calls.
     pub(crate) requests: VecDeque<(KeyHash, Box<[u8]>)>,
-    /// Shards that were not walked through yet.
+    /// The number of shards whose walk is not complete.
     pub(crate) shards_left: usize,
 }
 
 /// A current snapshot, shared by the threads that save, change and write entries.
 pub struct Snapshot {
-    // Fixed after startup.
+    // Fields that do not change after the snapshot has begun.
     options: SnapshotOptions,
     sizes: Vec<(u64, u64)>,
     preimage_block_bytes: usize,
-    // Shared.
+    // Fields that all threads of the snapshot change.
     pub(crate) next_shard: AtomicUsize,
     pub(crate) is_cancelled: AtomicBool,
     pub(crate) held_back: Arc<HeldBack>,
     preimage_total_bytes: AtomicU64,
-    /// Empty blocks for the walk.
+    /// Empty blocks that the walk reuses.
     spare: Mutex<Vec<Encoded>>,
     pub(crate) queue: Mutex<Queue>,
-    /// Notified when the queue has something for the writing thread.
+    /// Notified when the queue has a piece or a request for the writing thread.
     pub(crate) filled: Condvar,
-    /// Notified when the queue has space for walking threads.
+    /// Notified when the queue has space for pieces of the walk.
     pub(crate) emptied: Condvar,
 }
 
-/// Returns whether a value is shared when it is saved.
+/// Returns whether an entry's value is shared, rather than copied, when it is saved.
 pub(crate) fn is_apart(entry: EntryRef<'_>) -> bool {
     match entry.aggregate() {
         Some(aggregate) => aggregate.footprint_bytes() >= HEAVY_AGGREGATE_BYTES,
@@ -224,8 +229,8 @@ pub(crate) fn is_apart(entry: EntryRef<'_>) -> bool {
 }
 
 impl Snapshot {
-    /// Returns a snapshot of `shards` shards, with the number of keys and of volatile ones in each database. The data
-    /// that it holds back are counted in `held_back`.
+    /// Returns a snapshot of `shards` shards, where `sizes` contains the number of keys and of keys with an expiry in
+    /// each database. `held_back` counts the memory that the snapshot holds back.
     pub(crate) fn new(
         options: SnapshotOptions,
         sizes: Vec<(u64, u64)>,
@@ -259,22 +264,23 @@ impl Snapshot {
         &self.options
     }
 
-    /// Returns for each database the numbers of keys, and of those with an expiry, at the time of the snapshot.
+    /// Returns the number of keys, and of keys with an expiry, in each database at the time of the snapshot.
     pub fn sizes(&self) -> &[(u64, u64)] {
         &self.sizes
     }
 
-    /// Returns the bytes that were handed over before changes so far.
+    /// Returns the total of the bytes handed over before changes since the snapshot began.
     pub fn preimage_total_bytes(&self) -> u64 {
         self.preimage_total_bytes.load(Ordering::Relaxed)
     }
 
-    /// Records that a call waits for a key that is held. Called under the lock of its shard.
+    /// Records that a call waits for a held key. The caller holds the lock of the key's shard.
     pub(crate) fn awaits_held(&self) {
         self.held_back.is_awaited.store(true, Ordering::SeqCst);
     }
 
-    /// Requests that a key is saved soon, for a call that must wait for it. Called under the lock of its shard.
+    /// Requests an early save of a key, for a call that must wait for that save. The caller holds the lock of the key's
+    /// shard.
     pub(crate) fn request(&self, hash: KeyHash, key: &[u8]) {
         self.held_back.is_awaited.store(true, Ordering::SeqCst);
         let mut queue = self.queue.lock();
@@ -296,14 +302,14 @@ impl Snapshot {
         }
     }
 
-    /// Returns an entry's key and its value, which is shared; `None` for a value that is stored in its entry.
+    /// Returns an entry's key and its value, which is now shared; `None` if the value is stored within the entry.
     pub(crate) fn share(&self, number: usize, slot: &mut Slot) -> Option<HeldKey> {
         let value = slot.share()?;
         let entry = slot.entry();
         Some(HeldKey { facts: self.facts(number, entry), name: entry.key().into(), value })
     }
 
-    /// Returns a key with a cold value; `None` for one with a resident value.
+    /// Returns the key and the record of a cold value; `None` if the value is resident.
     pub fn cold_key(&self, number: usize, name: usize, entry: EntryRef<'_>) -> Option<ColdKey> {
         let record = Record::new(entry.external()?.location);
         Some(ColdKey {
@@ -314,20 +320,21 @@ impl Snapshot {
         })
     }
 
-    /// Returns an empty block of unpacked keys, because the worker that changes them must not wait for the packing.
+    /// Returns an empty block that stores keys uncompressed, because the worker that changes an entry must not be
+    /// delayed by compression.
     pub(crate) fn plain_block(&self) -> Encoded {
         Encoded::new(self.options.form.unpacked())
     }
 
-    /// Returns an empty block for the walk.
+    /// Returns an empty block for entries that the walk saves.
     fn walked_block(&self) -> Encoded {
         let spare = self.spare.lock().pop();
         spare.unwrap_or_else(|| Encoded::with_capacity(self.options.form, BLOCK_CAPACITY_BYTES))
     }
 
     /// Takes a written piece back to reuse its memory: the whole data set passes through a few blocks. If blocks were
-    /// freed and allocated repeatedly, they would take twice the memory for a while, because the allocator returns it
-    /// to the system a little later.
+    /// freed and allocated repeatedly, they would temporarily take twice the memory, because the allocator returns
+    /// freed memory to the system with a delay.
     pub fn take_back(&self, piece: Piece) {
         if let Piece::Keys(_, mut block) = piece
             && block.form() == self.options.form
@@ -341,12 +348,12 @@ impl Snapshot {
         }
     }
 
-    /// Subtracts a piece of the walk from the account.
+    /// Subtracts a piece that the walk has saved from the bytes held back.
     pub(crate) fn discount_walked(&self, piece: &Piece, bytes: usize) {
         self.held_back.walked_bytes.fetch_sub(copied_bytes(piece, bytes), Ordering::Relaxed);
     }
 
-    /// Returns whether entries that the store has are omitted.
+    /// Returns whether the snapshot is a checkpoint, which omits entries that the store contains.
     pub fn is_checkpoint(&self) -> bool {
         self.options.form == KeyForm::Rows
     }
@@ -361,24 +368,25 @@ impl Snapshot {
         self.is_cancelled.load(Ordering::Relaxed)
     }
 
-    /// Returns the bytes from which a block of entries handed over in a shard is queued.
+    /// Returns the size in bytes from which a block of entries handed over in a shard is queued.
     pub(crate) fn preimage_block_bytes(&self) -> usize {
         self.preimage_block_bytes
     }
 
-    /// Counts data that are handed over, before [`Snapshot::push_preimage`].
+    /// Counts bytes that are handed over; called before [`Snapshot::push_preimage`].
     pub(crate) fn count_preimage(&self, bytes: usize) {
         self.held_back.preimage_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.preimage_total_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Queues data that were handed over. Called under the lock of a shard, so it does not wait.
+    /// Queues a piece that was handed over before a change. The caller holds the lock of a shard, so this does not
+    /// wait.
     pub(crate) fn push_preimage(&self, piece: Piece, bytes: usize) {
         self.queue.lock().pieces.push_back(Waiting { piece, bytes, is_preimage: true });
         self.filled.notify_one();
     }
 
-    /// Queues data that the walk has saved, when there is space. The caller holds no lock.
+    /// Queues a piece that the walk has saved, and waits first if the queue is full. The caller holds no lock.
     fn push_walked(&self, piece: Piece, bytes: usize) {
         let mut queue = self.queue.lock();
         while queue.walked_bytes >= self.options.limits.walked_bytes && !self.is_cancelled() {
@@ -393,21 +401,21 @@ impl Snapshot {
     }
 }
 
-/// Returns the bytes that only the piece owns: values shared by the walk still belong to their entries.
+/// Returns the bytes that only the piece owns: 0 for a value that the walk has shared with its entry.
 fn copied_bytes(piece: &Piece, bytes: usize) -> usize {
     if matches!(piece, Piece::Keys(..) | Piece::Cold(_)) { bytes } else { 0 }
 }
 
-/// Entries that one thread of the walk has saved and not queued yet.
+/// The entries that one thread of the walk has saved and not queued yet.
 pub(crate) struct Gathering<'s> {
     snapshot: &'s Snapshot,
     number: usize,
     block: Encoded,
     cold: Vec<ColdKey>,
     cold_bytes: usize,
-    /// Complete pieces, with their bytes.
+    /// The complete pieces, each with its size in bytes.
     complete: Vec<(Piece, usize)>,
-    /// Bytes of everything that was ever added.
+    /// The total bytes of all entries that were ever added.
     total_bytes: usize,
 }
 
@@ -425,7 +433,7 @@ impl<'s> Gathering<'s> {
         }
     }
 
-    /// Selects the database of the entries that follow, by its number.
+    /// Selects the database of the entries that are added next, by its number.
     pub(crate) fn select(&mut self, number: usize) {
         if number != self.number {
             self.complete_block();
@@ -433,7 +441,7 @@ impl<'s> Gathering<'s> {
         }
     }
 
-    /// Adds an entry in its current state, of the database with the shard's name `name`; a value that is apart is
+    /// Adds an entry of the database with the shard's name `name` in its current state; a value that is apart is
     /// shared.
     pub(crate) fn add(&mut self, name: usize, slot: &mut Slot) {
         if let Some(key) = self.snapshot.cold_key(self.number, name, slot.entry()) {
@@ -455,7 +463,7 @@ impl<'s> Gathering<'s> {
         self.total_bytes += self.block.bytes().len() - before;
     }
 
-    /// Returns the bytes added so far.
+    /// Returns the total bytes of all entries added so far.
     pub(crate) fn total_bytes(&self) -> usize {
         self.total_bytes
     }
@@ -473,7 +481,8 @@ impl<'s> Gathering<'s> {
         }
     }
 
-    /// Queues complete pieces, and the rest if it has at least `bytes_min` bytes. The caller holds no lock.
+    /// Queues the complete pieces, and the incomplete piece if it has at least `bytes_min` bytes. The caller holds no
+    /// lock.
     pub(crate) fn flush(&mut self, bytes_min: usize) {
         if self.block.bytes().len() + self.cold_bytes >= bytes_min {
             self.complete_block();

@@ -1,4 +1,4 @@
-//! The changes of a shard since the last checkpoint of its store, and the marks of keys that the store has.
+//! The changes of a shard since the last checkpoint of its store, and the marks of keys that the store contains.
 //!
 //! ```text
 //! COPIED    the store has this very key: the value, its expiry, and the facts kept while the value is cold
@@ -6,8 +6,8 @@
 //! PENDING   a checkpoint has saved the key in its current state; becomes COPIED if that succeeds
 //! ```
 //!
-//! Removed keys have no entry with such a mark: their names are kept until a checkpoint takes them. The places of keys
-//! with neither mark are kept in [`Places`], so that a checkpoint reads little more than the changed entries.
+//! A removed key has no entry for a mark: its name is stored until a checkpoint takes it. [`Places`] contains the
+//! places of keys with neither mark, so that a checkpoint reads little more than the changed entries.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,13 +22,14 @@ use crate::keyspace::{Keyspace, SHARDS};
 use crate::memory::size_class;
 use crate::types::value::ValueType;
 
-/// Groups of entries settled at a time under the lock: some 50 µs.
+/// The number of groups of entries that one step settles under the lock: about 50 µs of work.
 const STEP_GROUPS: usize = 64;
 
-/// Changes of a shard that a store does not have yet, besides the entries that have changed.
+/// The changes of a shard that the store does not contain yet: removals, and the places of changed entries.
 #[derive(Default)]
 pub(super) struct Unsaved {
-    /// Removed keys that the store may have, with the names of their databases; some may exist again.
+    /// Removed keys that the store may contain, each with the shard's name of its database; some of them may exist
+    /// again.
     removed: HashSet<(usize, Box<[u8]>)>,
     removed_bytes: usize,
     /// The names of databases that were emptied.
@@ -39,15 +40,17 @@ pub(super) struct Unsaved {
     cut: Arc<Places>,
 }
 
-/// Parts of a table that have a bit in [`Places`]: with a million keys in a database, one part in four has a key.
+/// The number of places in a table is two to this power; [`Places`] has a bit for each place. With a million keys in a
+/// database, one place in four contains a key.
 const PLACE_BITS: u32 = if cfg!(shuttle) { 6 } else { 12 };
 const PLACES: usize = 1 << PLACE_BITS;
 const PLACE_SHIFT: u32 = TAG_BITS - PLACE_BITS;
 
-/// Parts of the tables of a shard: ranges of tags, in which entries stay wherever a table moves them.
+/// A set of places in the tables of a shard. A place is a range of tags: an entry stays in its place when the table
+/// moves the entry.
 #[derive(Clone, Default)]
 pub(super) struct Places {
-    /// The bits by name of the database; no array has only zeros.
+    /// The bits of each database, at the index of the shard's name of the database; an array has at least one set bit.
     databases: Vec<Option<Box<[u64; PLACES / 64]>>>,
 }
 
@@ -96,7 +99,8 @@ impl Places {
         self.databases.iter().flatten().count() * (PLACES / 8)
     }
 
-    /// Returns the first tag in one of the places, from a database and a tag on. O(words).
+    /// Returns the first tag at or after `tag` in database `name`, or in a later database, that is in one of the
+    /// places, with the name of its database. O(words).
     pub(super) fn next(&self, name: usize, tag: u32) -> Option<(usize, u32)> {
         let mut place = (tag >> PLACE_SHIFT) as usize;
         for (other, bits) in self.databases.iter().enumerate().skip(name) {
@@ -117,7 +121,8 @@ impl Places {
     }
 }
 
-/// Returns the approximate bytes of a removed key's name: a slot of a table that is three quarters full, and the name.
+/// Returns the approximate memory in bytes of a removed key's name: the name, and a slot of a table that is three
+/// quarters full.
 fn name_bytes(key: &[u8]) -> usize {
     size_class(key.len().max(1)) + size_of::<(usize, Box<[u8]>)>() * 4 / 3
 }
@@ -148,22 +153,22 @@ impl Unsaved {
     }
 }
 
-/// Keys removed since the last checkpoint.
+/// The keys removed since the last checkpoint.
 #[derive(Debug, Default)]
 pub struct RemovedKeys {
-    /// The names of databases that were emptied, before all other removals.
+    /// The shards' names of databases that were emptied; this precedes all removals in `removed`.
     pub emptied: Vec<usize>,
-    /// The names of databases and keys; some keys may exist again.
+    /// The removed keys, each with the shards' name of its database; some keys may exist again.
     pub removed: Vec<(usize, Box<[u8]>)>,
 }
 
 impl ShardData {
-    /// Returns whether a store has the data set.
+    /// Returns whether a store contains the data set.
     pub fn has_store(&self) -> bool {
         self.cold_state.as_ref().is_some_and(|cold_state| cold_state.unsaved.is_some())
     }
 
-    /// Records that an entry is about to be removed.
+    /// Records the removal of an entry that is about to be removed, if the store may contain it.
     pub(super) fn record_unsaved_removal(&mut self, database: usize, at: Position) {
         let name = self.database_name(database);
         if self.has_store() {
@@ -176,7 +181,7 @@ impl ShardData {
         }
     }
 
-    /// Records that an entry is new or has changed.
+    /// Records that the entry is new or has changed since the last checkpoint.
     #[inline]
     pub(super) fn mark_unsaved(&mut self, database: usize, at: Position) {
         let ShardData { first, others, cold_state, cut, .. } = self;
@@ -185,24 +190,24 @@ impl ShardData {
         };
         let database = if database == 0 { first } else { &mut others[database - 1] };
         let slot = database.table.slot_mut(at);
-        // If the store had the entry until now, its generation may be any.
+        // The generation must be set: while the store contained the entry, its generation was not maintained.
         slot.set_cut(*cut);
         unsaved.changed.add(database.expiry_name, slot.tag());
     }
 
-    /// Begins a checkpoint; returns the places of changed entries.
+    /// Begins a checkpoint; returns the places of the entries that have changed.
     pub(super) fn cut_places(&mut self) -> Arc<Places> {
         let Some(unsaved) = self.cold_state.as_mut().and_then(|cold_state| cold_state.unsaved.as_mut())
         else {
             return Arc::default();
         };
-        // Places may be left from a checkpoint that was abandoned before it was settled.
+        // A checkpoint that was abandoned before it was settled leaves places in `cut`.
         unsaved.changed.add_all(&unsaved.cut);
         unsaved.cut = Arc::new(std::mem::take(&mut unsaved.changed));
         Arc::clone(&unsaved.cut)
     }
 
-    /// Returns whether all entries that the store does not have are in places of the next or the current checkpoint.
+    /// Returns whether every entry that the store does not contain is in a place of the next or the current checkpoint.
     pub(super) fn finds_all_unsaved(&self, database: &Database) -> bool {
         let Some(unsaved) = self.cold_state.as_ref().and_then(|cold_state| cold_state.unsaved.as_ref())
         else {
@@ -230,7 +235,7 @@ impl ShardData {
         self.is_changed = true;
     }
 
-    /// Ends a checkpoint for some entries. Returns false at the end of the shard.
+    /// Settles a checkpoint for the entries of one step. Returns false at the end of the shard.
     fn settle_step(&mut self, cursor: &mut Cursor, has_succeeded: bool) -> bool {
         let ShardData { first, others, cold_state, is_changed, .. } = self;
         let Some(unsaved) = cold_state.as_mut().and_then(|cold_state| cold_state.unsaved.as_mut()) else {
@@ -261,23 +266,23 @@ impl ShardData {
     }
 }
 
-/// A key that a store has.
+/// A key that a store contains, without its value.
 #[derive(Debug)]
 pub struct StoredKey<'k> {
-    /// The number of its database.
+    /// The number of the key's database.
     pub database: usize,
     /// The key.
     pub key: &'k [u8],
-    /// Its type.
+    /// The type of the value.
     pub value_type: ValueType,
-    /// The expiry, as Unix time in ms.
+    /// The expiry of the key, as Unix time in ms.
     pub expire_at_ms: Option<i64>,
-    /// Its eviction clock.
+    /// The eviction clock of the key.
     pub clock: u32,
 }
 
 impl Keyspace {
-    /// Keeps the data set in a store from now on. No key exists yet.
+    /// Declares that a store contains the data set from now on. No key exists yet.
     pub fn keep_in_store(&self) {
         for shard in 0..SHARDS {
             let mut data = self.lock(shard);
@@ -285,14 +290,16 @@ impl Keyspace {
         }
     }
 
-    /// Returns the shards' names of the databases, by number. The caller has exclusive access.
+    /// Returns the shards' names of the databases, in the order of the databases' numbers. The caller has exclusive
+    /// access.
     pub fn database_names(&self) -> Vec<usize> {
-        // SWAPDB has the same effect in all shards.
+        // Shard 0 is representative, because SWAPDB has the same effect in all shards.
         let data = self.lock(0);
         (0..self.databases()).map(|database| data.database_name(database)).collect()
     }
 
-    /// Sets the shards' names of the databases. No key exists yet. Returns false if the names are invalid.
+    /// Sets the shards' names of the databases, in the order of the databases' numbers. No key exists yet. Returns
+    /// false if the names are not a permutation of the numbers.
     pub fn set_database_names(&self, names: &[usize]) -> bool {
         let mut is_known = vec![false; names.len()];
         for &name in names {
@@ -319,14 +326,14 @@ impl Keyspace {
         true
     }
 
-    /// Adds a key of the store with a cold value. Returns false if the key exists.
+    /// Adds a key of the store, whose value remains cold. Returns false if the key exists.
     pub fn insert_cold(&self, key: &StoredKey<'_>, facts: Facts) -> bool {
         let record = Record::new(Location::STORE);
         let value = External { value_type: key.value_type, facts, record };
         self.insert_stored(key, NewValue::External(value))
     }
 
-    /// Adds a key of the store with its value. Returns false if the key exists.
+    /// Adds a key of the store, whose value becomes resident. Returns false if the key exists.
     pub fn insert_stored(&self, key: &StoredKey<'_>, value: NewValue<'_>) -> bool {
         let hash = self.hash(key.key);
         let mut data = self.lock(hash.shard());
@@ -339,7 +346,7 @@ impl Keyspace {
         true
     }
 
-    /// Takes the keys removed since the last checkpoint. The caller has exclusive access. O(those keys, and shards).
+    /// Takes the keys removed since the last checkpoint. The caller has exclusive access. O(removed keys + shards).
     pub fn take_removed(&self) -> RemovedKeys {
         let mut removed_keys = RemovedKeys::default();
         for shard in 0..SHARDS {
@@ -350,7 +357,7 @@ impl Keyspace {
         removed_keys
     }
 
-    /// Returns the removed keys of a failed checkpoint to the shards.
+    /// Returns the removed keys of a failed checkpoint to the shards, for the next checkpoint.
     pub fn restore_removed(&self, removed_keys: RemovedKeys) {
         for (name, key) in removed_keys.removed {
             let shard = self.hash(&key).shard();
@@ -362,7 +369,7 @@ impl Keyspace {
             }
             self.publish_bytes(self.release(shard, data));
         }
-        // One shard is enough for the names of databases.
+        // The names of emptied databases are stored in one shard only, which suffices.
         if let Some(unsaved) =
             self.lock(0).cold_state.as_mut().and_then(|cold_state| cold_state.unsaved.as_mut())
         {
@@ -374,8 +381,8 @@ impl Keyspace {
         }
     }
 
-    /// Ends a checkpoint: the store has what it has saved if it `has_succeeded`, otherwise nothing of it. O(entries in
-    /// its places), in steps.
+    /// Settles a checkpoint in all shards. If it `has_succeeded`, the store contains all entries that the checkpoint
+    /// has saved; otherwise none of them. O(entries in the checkpoint's places), in steps.
     pub fn settle_checkpoint(&self, has_succeeded: bool) {
         for shard in 0..SHARDS {
             let mut cursor = Cursor::default();
@@ -412,7 +419,7 @@ mod tests {
         }
     }
 
-    /// Saves everything in a snapshot; returns how many keys that were, and in how many steps.
+    /// Saves all entries of a shard in a snapshot; returns the number of saved keys and the number of steps.
     fn save(
         data: &mut ShardData,
         snapshot: &Arc<Snapshot>,
@@ -473,7 +480,7 @@ mod tests {
         let change = |data: &mut ShardData| (500..2000).for_each(|number| set(data, 0, number));
         assert_eq!(checkpoint(&mut data, true, change).0, 1000);
         assert_eq!(checkpoint(&mut data, true, |_| {}).0, 1500);
-        // The store has these keys, so their generations may be any.
+        // The generations of these keys are not maintained, because the store contains the keys.
         assert_eq!(checkpoint(&mut data, true, change).0, 0);
         assert_eq!(checkpoint(&mut data, true, |_| {}).0, 1500);
         assert_eq!(checkpoint(&mut data, true, |_| {}).0, 0);

@@ -1,16 +1,16 @@
-//! Scripts about hashes, run for each encoding.
+//! Scripts that test hashes, run for each encoding.
 
 use ember_protocol::Protocol;
 use emberkv_core::types::limits::EncodingLimits;
 
 use crate::support::script::{Script, check};
 
-/// Limits that force every hash into a table.
+/// Limits with which every hash is a hash table.
 pub(crate) const TABLES: EncodingLimits =
     EncodingLimits { hash_max_listpack_entries: 0, ..EncodingLimits::DEFAULT };
 
-/// Runs a script with the configured limits, and with limits that force every hash into a table. The encodings that
-/// `ENTRY` shows are those of the first run; the second must have tables instead.
+/// Runs a script with the configured limits, and with limits with which every hash is a hash table. The encodings that
+/// `ENTRY` expects are those of the first run; in the second run, the encoding must be that of a hash table instead.
 pub(crate) fn check_encodings(steps: &[(&str, &str)]) {
     check(steps);
     for protocol in [Protocol::Resp2, Protocol::Resp3] {

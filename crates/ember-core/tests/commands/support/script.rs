@@ -1,4 +1,4 @@
-//! Scripts: command lines and their expected replies, run in both protocols.
+//! Scripts: command lines with their expected replies, which run in both protocols.
 
 use ember_protocol::Protocol;
 use emberkv_core::local::Local;
@@ -16,8 +16,8 @@ impl Script {
         Script { local: Local::new(protocol), protocol }
     }
 
-    /// Runs a line; returns the reply's bytes with spaces for line ends and escapes for bytes that are not ASCII. In
-    /// the RESP3 form, null is written as in RESP2.
+    /// Runs a line; returns the reply's bytes, with spaces instead of line ends and with escapes for bytes that are not
+    /// ASCII. A null in RESP3 is returned as in RESP2.
     pub(crate) fn run(&mut self, line: &str) -> String {
         let words = words_of(line);
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
@@ -26,7 +26,7 @@ impl Script {
         reply.trim_end().replace("\\'", "'")
     }
 
-    /// Runs a line of [`check_in`].
+    /// Runs one line of a script as [`check_in`] describes.
     pub(crate) fn step(&mut self, line: &str) -> String {
         match line.split_once(' ') {
             Some(("ENTRY", key)) => self.entry(key),
@@ -38,7 +38,8 @@ impl Script {
         }
     }
 
-    /// The encoding and the expiry in ms from now of a key, as `raw` or `int 1000`; empty if the key does not exist.
+    /// Returns the encoding of a key and its expiry in ms from now, as `raw` or `int 1000`; empty if the key does not
+    /// exist.
     pub(crate) fn entry(&self, key: &str) -> String {
         let hash = self.local.keyspace.hash(key.as_bytes());
         let shard = self.local.keyspace.lock(hash.shard());

@@ -1,23 +1,24 @@
-//! Commands on vectors, run on one keyspace, in RESP2 by default.
+//! Runs commands on vectors on one keyspace, in RESP2 by default.
 
 use ember_protocol::Protocol;
 use emberkv_core::local::Local;
 
 use crate::support::words::words_of;
 
-/// The reply's bytes with spaces for line ends, and escapes for bytes that are not ASCII.
+/// Runs a command; returns the reply's bytes, with spaces instead of line ends and with escapes for bytes that are not
+/// ASCII.
 pub(crate) fn reply(local: &mut Local, words: &[&[u8]]) -> String {
     let reply = local.run(words).escape_ascii().to_string();
     reply.replace("\\r\\n", " ").replace("\\\"", "\"").replace("\\'", "'").trim_end().to_owned()
 }
 
-/// Runs a line.
+/// Runs a command line and returns its reply.
 pub(crate) fn run(local: &mut Local, line: &str) -> String {
     let words = words_of(line);
     reply(local, &words.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
-/// Runs lines and compares their replies.
+/// Runs command lines on one keyspace and compares their replies.
 pub(crate) fn check(steps: &[(&str, &str)]) {
     let mut local = Local::new(Protocol::Resp2);
     for (line, expected) in steps {

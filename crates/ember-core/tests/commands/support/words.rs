@@ -1,7 +1,7 @@
 //! Splits a command line as redis-cli does.
 
-/// The words of a line, `"..."` with the escapes of redis-cli, and `'...'` without. Inside a word that does not begin
-/// with one, a quote is an ordinary character: so JSON needs no quoting.
+/// Returns the words of a line: `"..."` may contain the escapes of redis-cli, `'...'` no escapes. A quote inside a word
+/// that does not begin with a quote is an ordinary character, so JSON needs no quoting.
 pub(crate) fn words_of(line: &str) -> Vec<Vec<u8>> {
     let mut words = Vec::new();
     let mut bytes = line.bytes().peekable();

@@ -1,23 +1,23 @@
-//! Random commands of all types, and a full comparison of their results.
+//! Random commands of all types, and a complete comparison of their results.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use emberkv_core::local::Local;
 use emberkv_core::turn::Random;
 
-/// The words of a line, without quotes around them.
+/// Returns the words of a line, without the quotes around them.
 fn words(line: &str) -> Vec<Vec<u8>> {
     line.split_whitespace().map(|word| word.trim_matches('"').as_bytes().to_vec()).collect()
 }
 
-/// Runs a command; its reply as text.
+/// Runs a command line and returns its reply as text.
 pub(crate) fn run(local: &mut Local, line: &str) -> String {
     let words = words(line);
     let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
     String::from_utf8_lossy(&local.run(&words)).into_owned()
 }
 
-/// All that commands reveal of the keys in all databases, in an order that does not depend on chance. Reading removes
-/// expired data, which the journal records.
+/// Returns the contents of all databases as commands show them, in a deterministic order. Reading removes expired data,
+/// which the journal records.
 pub(crate) fn contents(local: &mut Local) -> Vec<String> {
     let mut all = Vec::new();
     for database in 0..2 {
@@ -46,7 +46,7 @@ pub(crate) fn contents(local: &mut Local) -> Vec<String> {
     all
 }
 
-/// The elements of an array, sorted; each `stride` of them belong together.
+/// Returns the elements of an array, sorted in groups of `stride` consecutive elements.
 fn sorted(array: &str, stride: usize) -> String {
     let elements: Vec<&str> = array.split("\r\n").skip(1).collect();
     let mut elements: Vec<String> = elements.chunks(2 * stride).map(|chunk| chunk.join(" ")).collect();
@@ -62,7 +62,7 @@ fn fields(local: &mut Local, key: &str) -> String {
     format!("{all} {}", expiries.concat())
 }
 
-/// Entries, groups and pending entries, without the times at which consumers were seen.
+/// Returns the entries, groups and pending entries of a stream, without the times at which consumers were seen.
 fn stream(local: &mut Local, key: &str) -> String {
     let entries = run(local, &format!("XRANGE {key} - +"));
     let facts = run(local, &format!("XINFO STREAM {key}"));
@@ -74,14 +74,14 @@ fn stream(local: &mut Local, key: &str) -> String {
         pending +=
             &consumers.split("\r\n").filter(|line| line.starts_with("c")).collect::<Vec<_>>().join(" ");
     }
-    // The first numbers are of blocks, whose sizes may depend on how the stream was trimmed.
+    // Skips the numbers of blocks, because the sizes of blocks may depend on how the stream was trimmed.
     let facts: Vec<&str> = facts.split("\r\n").collect();
     let first = facts.iter().position(|line| *line == "last-generated-id").unwrap_or(0);
     format!("{entries}{}{groups}{pending}", facts[first..].join(" "))
 }
 
-/// Elements with their stored vectors and attributes, and the results of an exact search; of the graph only its size,
-/// because equal graphs are not guaranteed.
+/// Returns the elements of a vector set with their stored vectors and attributes, the results of an exact search, and
+/// the size of the graph. Equal graphs are not guaranteed, so their links are not compared.
 fn vector_set(local: &mut Local, key: &str) -> String {
     // The memory of an index may differ by unused capacity.
     let index = |local: &mut Local, key: &str| {
@@ -103,12 +103,12 @@ fn vector_set(local: &mut Local, key: &str) -> String {
     format!("{names}{all}{}{}", run(local, &format!("VCARD {key}")), facts[..number].join(" "))
 }
 
-/// Names of fields.
+/// The number of different names of fields.
 const FIELDS: usize = 6;
 
-/// Templates of commands: `K` is a key of any type, `S L E H Z X W` one that usually has the type, `F` a field, `V` a
-/// value, `N` a small number, `M` a number of ms, `I` the ID of an entry, `G` a group, `C` a consumer, `R` a real
-/// number.
+/// Templates of commands: `K` is a key of any type, `S L E H Z X W` a key that usually holds the type of this letter,
+/// `F` a field, `V` a value, `N` a small number, `M` a number of ms, `I` the ID of an entry, `G` a group, `C` a
+/// consumer, `R` a real number.
 const TEMPLATES: &[&str] = &[
     "SET S V",
     "SET S V PX M",
@@ -269,8 +269,8 @@ const TEMPLATES: &[&str] = &[
     "FLUSHDB",
 ];
 
-/// Sometimes advances the clock, and runs a random command; returns the command and its reply. `ids` are those of
-/// stream entries that commands may name.
+/// Advances the clock in some calls, and runs a random command; returns the command and its reply. `ids` contains the
+/// IDs of stream entries that commands may name.
 pub(crate) fn run_random(local: &mut Local, random: &mut Random, ids: &mut Vec<String>) -> (String, String) {
     if random.below(10) == 0 {
         local.turn.now_ms += random.below(900) as i64;
@@ -286,7 +286,7 @@ pub(crate) fn run_random(local: &mut Local, random: &mut Random, ids: &mut Vec<S
     (line, reply)
 }
 
-/// Fills in a template.
+/// Returns a random command from a random template.
 pub(crate) fn draw(random: &mut Random, ids: &[String]) -> String {
     let template = TEMPLATES[random.below(TEMPLATES.len())];
     // FLUSHALL and FLUSHDB are rare, so that keys accumulate.

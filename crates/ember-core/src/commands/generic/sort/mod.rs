@@ -1,6 +1,7 @@
 //! SORT and SORT_RO.
 //!
-//! The keys that a pattern with `*` forms from the elements are not in the arguments: such a call locks all shards.
+//! The keys that a pattern with `*` forms from the elements are not among the arguments, so such a call locks all
+//! shards.
 
 mod options;
 mod order;
@@ -99,14 +100,15 @@ fn sort(call: &mut Call<'_, '_>, may_store: bool) -> AttemptResult {
             return Err(CommandError::WrongType);
         }
     };
-    // Other keys that the call reads cannot be borrowed.
+    // A call that reads other keys is not offloaded, because those keys cannot be borrowed.
     let len = call.keys.entry(1).and_then(EntryRef::aggregate).map_or(0, Aggregate::len);
     if !options::reach_other_keys(args) && len > call.steps_max() {
         return Ok(Attempt::Offload);
     }
     leave_listpack(call)?;
     let mut order = options.order;
-    // A set that is stored, or sorted for a script, is put in the order of its members instead of an arbitrary one.
+    // A set that is stored, or sorted for a script, is sorted by its members, because their order in the set is
+    // arbitrary.
     let wants_order = options.store.is_some() || call.waiting == Waiting::InScript;
     let by = match options.by {
         By::Nothing if is_set && wants_order => {
@@ -140,7 +142,7 @@ fn sort(call: &mut Call<'_, '_>, may_store: bool) -> AttemptResult {
     Ok(Attempt::Done)
 }
 
-/// Returns whether keys that belong to the elements have missing values.
+/// Returns whether values of keys that the patterns form from the elements are missing.
 fn misses_values(
     call: &mut Call<'_, '_>,
     patterns: &[Pattern<'_>],
@@ -153,7 +155,7 @@ fn misses_values(
     call.keys.record_missing(keys)
 }
 
-/// Converts a sorted set to its large encoding, as Redis does before sorting.
+/// Converts a sorted set from listpack to the large encoding, as Redis does before sorting.
 fn leave_listpack(call: &mut Call<'_, '_>) -> CommandResult {
     let limits = call.keys.turn.settings.encoding;
     if let Ok(Some(set)) = call.keys.value::<SortedSet>(1)
@@ -168,8 +170,8 @@ fn leave_listpack(call: &mut Call<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// Returns the elements to sort, and the range of the sorted ones to return. If an ordered value is not sorted, only
-/// that range is loaded.
+/// Returns the elements to sort, and the range of sorted elements to return. If an ordered value is not to be sorted,
+/// loads only that range.
 fn load(
     value: Option<&Aggregate>,
     by: By<'_>,
@@ -194,7 +196,7 @@ fn load(
     (elements, range)
 }
 
-/// Returns a range of the elements, counted from an end.
+/// Returns a range of the elements, counted from the end if `is_descending`.
 fn part(
     elements: impl DoubleEndedIterator<Item = Vec<u8>>,
     range: &Range<usize>,
@@ -221,7 +223,7 @@ fn set_members(set: &Set) -> Vec<Vec<u8>> {
     members
 }
 
-/// Calls `see` with the results for an element: the element itself, or the value of each pattern.
+/// Calls `see` with each result for an element: the element itself, or the values that the GET patterns find.
 fn visit_wanted(
     keys: &Keys<'_, '_>,
     get: &[Pattern<'_>],
@@ -245,7 +247,7 @@ fn reply(call: &mut Call<'_, '_>, get: &[Pattern<'_>], elements: &[Vec<u8>]) {
     }
 }
 
-/// Stores a list of the results; missing values become empty strings.
+/// Stores the results as a list; missing values become empty strings.
 fn store(call: &mut Call<'_, '_>, target: usize, get: &[Pattern<'_>], elements: &[Vec<u8>]) {
     let limit = NodeLimit::of(&call.keys.turn.settings.encoding);
     let (mut list, mut name, mut digits) = (List::default(), Vec::new(), itoa::Buffer::new());

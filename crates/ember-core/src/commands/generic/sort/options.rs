@@ -7,14 +7,14 @@ use super::pattern::Pattern;
 use crate::commands::arguments::{integer, is_word};
 use crate::error::CommandError;
 
-/// The sort key of elements.
+/// The weights by which elements are sorted.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum By<'a> {
-    /// The elements themselves.
+    /// Elements are sorted by themselves.
     Elements,
-    /// No sorting, because the pattern is the same for all elements.
+    /// Elements are not sorted, because the pattern finds the same value for all elements.
     Nothing,
-    /// The values that a pattern finds.
+    /// Elements are sorted by the values that a pattern finds.
     Pattern(Pattern<'a>),
 }
 
@@ -24,9 +24,9 @@ pub(super) struct Options<'a> {
     pub(super) by: By<'a>,
     pub(super) get: Vec<Pattern<'a>>,
     pub(super) offset: i64,
-    /// The number of results; negative for all.
+    /// The maximum number of results; a negative number means no limit.
     pub(super) count: i64,
-    /// The argument with the destination key.
+    /// The index of the argument with the destination key.
     pub(super) store: Option<usize>,
 }
 
@@ -83,7 +83,7 @@ impl<'a> Options<'a> {
     }
 }
 
-/// Returns the positions and names of the options that have arguments; other words are skipped.
+/// Returns the index and the name of each option that has arguments; other words are skipped.
 fn options_of(args: Args<'_>) -> impl Iterator<Item = (usize, &'static str)> {
     const OPTIONS: [(&str, usize); 4] = [("LIMIT", 2), ("GET", 1), ("BY", 1), ("STORE", 1)];
     let mut arg = 2;
@@ -102,13 +102,13 @@ fn options_of(args: Args<'_>) -> impl Iterator<Item = (usize, &'static str)> {
     })
 }
 
-/// Returns the positions of the keys in the arguments; if there are several STORE options, only the last one's.
+/// Returns the argument indexes of the keys; among several STORE options, only the last one counts.
 pub(super) fn keys_of(args: Args<'_>) -> Vec<usize> {
     let store = options_of(args).filter(|&(_, word)| word == "STORE").last();
     std::iter::once(1).chain(store.map(|(at, _)| at + 1)).collect()
 }
 
-/// Returns whether a call reads keys that are not in its arguments.
+/// Returns whether a call reads keys that are not among its arguments.
 pub(super) fn reach_other_keys(args: Args<'_>) -> bool {
     options_of(args)
         .filter(|&(_, word)| word == "BY" || word == "GET")

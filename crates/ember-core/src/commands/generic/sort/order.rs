@@ -8,21 +8,22 @@ use super::pattern::bytes_of;
 use crate::error::CommandError;
 use crate::types::value::StringValue;
 
-/// The comparison of elements.
+/// The order of the elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Order {
-    /// Greatest first.
+    /// Whether the greatest element is first.
     pub(super) is_descending: bool,
-    /// By bytes instead of as numbers.
+    /// Whether weights are compared as bytes instead of numbers.
     pub(super) is_text: bool,
 }
 
 impl Order {
-    /// Sorts elements by their weights. `weigh` passes the weight of an element to the function that it receives: a
-    /// missing weight is 0, or less than any text. Elements of equal numbers are ordered by their bytes. O(n log n).
+    /// Sorts elements by their weights. `weigh` passes the weight of an element to the function that `weigh` receives.
+    /// A missing weight counts as the number 0, or as less than any text. Elements whose weights are equal numbers are
+    /// ordered by their bytes. O(n log n).
     ///
     /// # Errors
-    /// If a weight that must be a number is not one.
+    /// Returns an error if a weight must be a number and is not.
     pub(super) fn sort(
         self,
         elements: &mut Vec<Vec<u8>>,
@@ -59,7 +60,7 @@ impl Order {
     }
 }
 
-/// Returns the number that a weight is, if it is one.
+/// Returns a weight as a number; `None` if the weight is not a number.
 fn number_of(weight: StringValue<'_>) -> Option<f64> {
     match weight {
         StringValue::Int(number) => Some(number as f64),
@@ -68,9 +69,9 @@ fn number_of(weight: StringValue<'_>) -> Option<f64> {
     }
 }
 
-/// Parses a number as C's `strtod` does: after white space, up to a NUL; an empty text is 0.
+/// Parses a number like C's `strtod`: skips leading white space and ends at a NUL; an empty text is 0.
 ///
-/// A decimal number below the smallest normal one is out of `strtod`'s range: it has lost digits.
+/// A decimal number below the smallest normal number is out of `strtod`'s range, because it has lost digits.
 fn number_of_text(text: &[u8]) -> Option<f64> {
     let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
     if text.is_empty() {

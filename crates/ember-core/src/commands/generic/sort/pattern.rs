@@ -1,18 +1,18 @@
-//! The patterns of BY and GET: which value belongs to an element.
+//! The patterns of BY and GET, which determine the value that is read for an element.
 
 use crate::keys::Keys;
 use crate::types::Aggregate;
 use crate::types::value::StringValue;
 
-/// A pattern: `#`, or a key in which the element replaces the first `*`, followed by `->` and a field if the key is a
-/// hash.
+/// A pattern: `#`, or the name of a key in which the element replaces the first `*`; if the key holds a hash, `->` and
+/// the name of a field follow.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Pattern<'a> {
-    /// The element itself.
+    /// The pattern means the element itself.
     Element,
-    /// No value: without a `*`, no key is read.
+    /// The pattern finds no value: without a `*`, no key is read.
     Nothing,
-    /// A key.
+    /// The pattern means the string at a key, or a field of the hash at a key.
     Key { prefix: &'a [u8], suffix: &'a [u8], field: Option<&'a [u8]> },
 }
 
@@ -35,13 +35,14 @@ impl<'a> Pattern<'a> {
         matches!(self, Pattern::Key { .. })
     }
 
-    /// Returns the key that belongs to an element, if there is one.
+    /// Returns the key that the pattern forms from an element, if the pattern refers to keys.
     pub(super) fn key(self, element: &[u8]) -> Option<Vec<u8>> {
         let mut key = Vec::new();
         self.write_key(element, &mut key).then_some(key)
     }
 
-    /// Writes the key that belongs to an element to `key`. Returns whether there is one.
+    /// Writes the key that the pattern forms from an element to `key`. Returns false if the pattern does not refer to
+    /// keys.
     fn write_key(self, element: &[u8], key: &mut Vec<u8>) -> bool {
         let Pattern::Key { prefix, suffix, .. } = self else { return false };
         key.clear();
@@ -51,7 +52,8 @@ impl<'a> Pattern<'a> {
         true
     }
 
-    /// Calls `see` with the value that belongs to an element, if there is one. `key` is a buffer for the name of its key.
+    /// Calls `see` with the value that the pattern finds for an element, if any. `key` is a buffer for the name of the
+    /// key.
     pub(super) fn with_value<R>(
         self,
         keys: &Keys<'_, '_>,
@@ -74,7 +76,7 @@ impl<'a> Pattern<'a> {
     }
 }
 
-/// A copy of the bytes of a value.
+/// Returns a copy of the bytes of a value.
 pub(super) fn bytes_of(value: StringValue<'_>) -> Vec<u8> {
     value.bytes(&mut itoa::Buffer::new()).to_vec()
 }
