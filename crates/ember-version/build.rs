@@ -1,5 +1,6 @@
-//! Determines the commit that programs are built from: `EMBER_COMMIT` of the environment, or, in a release build, the
-//! checked-out commit of this repository, or nothing. Debug builds ignore git, or they would be rebuilt after each commit.
+//! Determines the commit that programs are built from: the environment variable `EMBER_COMMIT`, otherwise in a release
+//! build the checked-out commit of this repository, otherwise empty. Debug builds ignore git; otherwise they would be
+//! rebuilt after each commit.
 
 use std::path::Path;
 use std::process::Command;
@@ -25,13 +26,13 @@ fn main() {
 /// Returns the checked-out commit, if this is a repository of ember and git is installed.
 fn of_repository() -> Option<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().ok()?;
-    // The sources may be unpacked inside another repository.
+    // The sources may be in a subdirectory of another repository.
     if Path::new(&git(&root, &["rev-parse", "--show-toplevel"])?).canonicalize().ok()? != root {
         return None;
     }
     for file in ["HEAD", "logs/HEAD"] {
         let path = root.join(git(&root, &["rev-parse", "--git-path", file])?);
-        // A missing file would make this script run in each build.
+        // For a missing file, cargo would run this script in each build.
         if path.exists() {
             println!("cargo::rerun-if-changed={}", path.display());
         }

@@ -213,7 +213,7 @@ fn positive(text: &str) -> Result<f64, String> {
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
-    /// A year, so that sums of times cannot overflow.
+    /// The maximum duration of an option in seconds: a year, so that sums of times cannot overflow.
     const SECONDS_MAX: f64 = 366.0 * 86_400.0;
     match positive(text)? {
         number if number <= SECONDS_MAX => Ok(Duration::from_secs_f64(number)),
@@ -222,7 +222,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 fn rate(text: &str) -> Result<f64, String> {
-    /// From one request per day to one per nanosecond.
+    /// The valid request rates per second: from one request per day to one per nanosecond.
     const RATES: std::ops::RangeInclusive<f64> = 1.0 / 86_400.0..=1e9;
     let rate = positive(text)?;
     if RATES.contains(&rate) {

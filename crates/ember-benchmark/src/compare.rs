@@ -1,7 +1,8 @@
 //! `--compare`: measures several servers in pairs, one directly after the other.
 //!
-//! The speed of a machine varies from minute to minute. So in every round each other server is measured next to the
-//! first one, the order alternates from round to round, and the ratio within a pair is compared.
+//! The speed of a machine varies from minute to minute. So in every round each other server is measured directly before
+//! or after the first one, in an order that alternates from round to round, and the ratios within these pairs are
+//! reported.
 
 use serde_json::{Value, json};
 
@@ -15,7 +16,7 @@ use super::workload::Workload;
 use ember_client::put;
 use ember_client::{Address, Place};
 
-/// Both results of a pair in one round.
+/// The results of both servers of a pair in one round.
 struct Pair {
     first: TestResult,
     other: TestResult,
@@ -27,7 +28,7 @@ impl Pair {
     }
 }
 
-/// All rounds of a test with one other server.
+/// The results of all rounds of a test with one other server.
 struct Comparison {
     test: String,
     /// The index of the other server.
@@ -38,7 +39,7 @@ struct Comparison {
 /// Runs each test on all servers; returns the number of error replies.
 ///
 /// # Errors
-/// A message: an address is invalid, or a server cannot be measured.
+/// Returns a message if an address is invalid, or a server cannot be measured.
 pub(super) fn run(
     arguments: &BenchmarkArguments,
     workloads: &[Workload],
@@ -81,7 +82,7 @@ fn measure_pair(
     Ok(Pair { first, other: other.measure(workload, load)? })
 }
 
-/// `HOST:PORT`, or `[ADDRESS]:PORT`.
+/// Parses `HOST:PORT` or `[ADDRESS]:PORT`.
 fn place(text: &str) -> Option<Place> {
     let (host, port) = text.trim().rsplit_once(':')?;
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
@@ -136,7 +137,7 @@ fn show(arguments: &BenchmarkArguments, first: &Target, others: &[Target], compa
     }
 }
 
-/// Returns the medians of all rounds, and for ratios also their range.
+/// Returns the table row of a server: the medians of all rounds, and for ratios also their range.
 fn row(test: &str, server: &str, results: &[&TestResult], ratios: &[f64]) -> Vec<String> {
     let figures: Vec<Figures> = results.iter().map(|result| Figures::of(result)).collect();
     let of = |value: &dyn Fn(&Figures) -> f64| median(figures.iter().map(value).collect());
@@ -173,7 +174,7 @@ fn document(first: &Target, other: &Target, comparison: &Comparison) -> Value {
     })
 }
 
-/// Returns the median; the mean of the two middle ones for an even count.
+/// Returns the median; for an even count, the mean of the two middle numbers.
 fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     match numbers.len() {

@@ -1,14 +1,14 @@
 //! The load generator: threads that each drive their connections from an event loop.
 //!
-//! A connection has one batch in flight. In a *closed* loop it sends the next one as soon as all replies to the last
-//! one have arrived. In an *open* loop (`--rate`) requests are due at fixed times, independent of the server; a batch
-//! consists of the requests that are due when a connection is free. Latency counts from then in both: in an open loop,
-//! a request that had to wait for a connection because the server was slow on all of them includes that wait in its
-//! latency (correction for coordinated omission).
+//! A connection has one batch in flight. In a *closed* loop a connection sends the next batch as soon as all replies to
+//! the last one have arrived. In an *open* loop (`--rate`) requests are due at fixed times, independent of the server;
+//! a batch consists of the requests that are due when a connection becomes free. In a closed loop latency is measured
+//! from sending, in an open loop from the due time: if a request has to wait for a connection because the server is
+//! slow on all of them, its latency includes that wait (correction for coordinated omission).
 //!
 //! Batches of different connections differ only in digits, so a thread has one batch buffer for all of them; a
-//! connection copies what its socket does not accept. Reads, waits and clock readings are shared by several replies;
-//! nothing is allocated.
+//! connection copies only the bytes that its socket does not accept. Reads, waits and clock readings are shared by
+//! several replies; nothing is allocated per request.
 
 use std::collections::VecDeque;
 use std::io;
@@ -32,10 +32,11 @@ use super::thread_time::ThreadTime;
 use super::workload::Workload;
 use ember_client::Address;
 
-/// Bytes read at a time; [`ember_client::Connection::read_into`] reads directly into a buffer of this size.
+/// The maximum number of bytes per read; [`ember_client::Connection::read_into`] reads directly into a buffer of this
+/// size.
 const READ_BYTES: usize = 64 * 1024;
 
-/// The maximum number of connections served between two waits.
+/// The maximum number of connections that are served per wait for events.
 const EVENTS_MAX: usize = 256;
 
 /// The end condition of a run.
@@ -43,17 +44,17 @@ const EVENTS_MAX: usize = 256;
 pub(super) enum Goal {
     /// After this many requests.
     Requests(u64),
-    /// After this time, and the replies to everything sent until then.
+    /// After this time, and once all requests sent until then have been replied to.
     Time(Duration),
 }
 
-/// How requests are sent.
+/// The way in which requests are sent.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) goal: Goal,
     /// The maximum number of requests in a batch.
     pub(super) pipeline: u32,
-    /// Requests per second of an open loop.
+    /// Requests per second of an open loop; `None` for a closed loop.
     pub(super) rate: Option<f64>,
     /// Whether each batch uses a new connection, which is opened when the batch is due.
     pub(super) reconnects: bool,
@@ -69,23 +70,23 @@ pub(super) struct Measured {
     pub(super) tally: Tally,
     /// The number of requests that read data that may be missing.
     pub(super) reads: u64,
-    /// Requests that were due and never sent, because no connection became free until the end. The latencies they had
-    /// reached by then are included.
+    /// The number of requests that were due but never sent, because no connection became free before the end. Their
+    /// waiting times until the end are included in the latencies.
     pub(super) never_sent: u64,
     /// The text of the first error.
     pub(super) first_error: Option<String>,
     pub(super) latencies: Latencies,
-    /// Until the last reply.
+    /// The duration of the run, until the last reply.
     pub(super) elapsed: Duration,
     /// The resource usage of each thread.
     pub(super) threads: Vec<ThreadTime>,
     pub(super) moments: Vec<Moment>,
 }
 
-/// Sends requests over connections until the goal is reached. `links` has the connections of each thread.
+/// Sends requests over connections until the goal is reached. `links` contains the connections of each thread.
 ///
 /// # Errors
-/// A message: a connection broke, data are not a reply, or no reply arrived for too long.
+/// Returns a message if a connection breaks, received data is not a reply, or no reply arrives within the timeout.
 pub(super) fn run(
     address: &Address,
     links: &mut [Vec<Link>],
@@ -136,7 +137,7 @@ fn combine(results: Vec<Result<ThreadResult, Failure>>, series: &Series) -> Resu
         moments: Vec::new(),
     };
     let mut elapsed_ns = 0;
-    // Threads that ended because of another one have no message.
+    // Threads that ended because another thread failed have no message.
     let is_reason = |failure: &&Failure| !failure.0.is_empty();
     if let Some(failure) = results.iter().filter_map(|result| result.as_ref().err()).find(is_reason) {
         return Err(failure.clone());
@@ -160,10 +161,10 @@ fn combine(results: Vec<Result<ThreadResult, Failure>>, series: &Series) -> Resu
 
 /// State shared by the threads of a run.
 struct Shared {
-    /// The number of requests not taken yet.
+    /// The number of requests that no thread has taken yet.
     left: AtomicU64,
     has_failed: AtomicBool,
-    /// Makes all threads begin together.
+    /// Makes all threads start at the same time.
     barrier: Barrier,
     threads: u64,
 }
@@ -178,7 +179,8 @@ struct ThreadResult {
     last_reply_ns: u64,
 }
 
-/// The due times of one thread's requests in an open loop: the first, and one more each interval.
+/// The due times of one thread's requests in an open loop: the first is due at `first_ns`, and one more after each
+/// interval.
 #[derive(Clone, Copy, Debug)]
 struct Schedule {
     first_ns: f64,
@@ -222,7 +224,7 @@ struct Runner<'a> {
     /// In an open loop, the connections without a batch.
     idle: VecDeque<usize>,
     schedule: Option<Schedule>,
-    /// Whether there is nothing left to send.
+    /// Whether all requests have been sent.
     is_over: bool,
     in_flight: u64,
     tally: Tally,
@@ -244,7 +246,7 @@ impl<'a> Runner<'a> {
         index: u64,
     ) -> Result<Runner<'a>, Failure> {
         let ready = watch(links);
-        // Also after a failure, because the others wait at the barrier.
+        // Also called after a failure, because the other threads wait at the barrier.
         shared.barrier.wait();
         let queue = ready.map_err(|error| Failure(format!("Cannot poll the sockets: {error}")))?;
         Ok(Runner {
@@ -275,7 +277,7 @@ impl<'a> Runner<'a> {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// The time after which nothing is sent.
+    /// The time after which no request is sent, in nanoseconds since the start.
     fn deadline_ns(&self) -> u64 {
         match self.plan.goal {
             Goal::Time(time) => u64::try_from(time.as_nanos()).unwrap_or(u64::MAX),
@@ -324,7 +326,8 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// Ends ticks, and ends the run if another thread has failed or the server does not reply.
+    /// Ends completed ticks, and returns an error if another thread has failed or the server has not replied within the
+    /// timeout.
     fn check(&mut self, now_ns: u64, address: &Address) -> Result<(), Failure> {
         if now_ns < self.recorder.tick_end_ns() {
             return Ok(());
@@ -345,7 +348,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// The time of the next action if no reply arrives.
+    /// The time of the next action if no reply arrives, in nanoseconds since the start.
     fn wake_ns(&self) -> u64 {
         let tick = self.recorder.tick_end_ns();
         match &self.schedule {
@@ -394,18 +397,19 @@ impl<'a> Runner<'a> {
     /// Takes up to `wanted` of the remaining requests.
     fn take(&self, wanted: u32) -> u32 {
         if matches!(self.plan.goal, Goal::Time(_)) {
-            // An open loop sends everything due before the end, if connections are free.
+            // An open loop sends all requests that are due before the end, if connections are free.
             return if self.schedule.is_some() || self.now_ns() < self.deadline_ns() { wanted } else { 0 };
         }
         let wanted = u64::from(wanted);
         let taken = self.shared.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
             (left > 0).then(|| left - wanted.min(left))
         });
-        // At most `wanted`.
+        // The result is at most `wanted`, so the cast is lossless.
         taken.map_or(0, |left| left.min(wanted) as u32)
     }
 
-    /// Sends a batch. Its requests are due from a given time on, at a given interval; or now.
+    /// Sends a batch of `count` requests. `due` contains the due time of the first request and the interval between
+    /// requests; `None`: all are due now.
     fn send(&mut self, index: usize, count: u32, due: Option<(f64, f64)>) -> Result<(), LinkError> {
         let link = &mut self.links[index];
         let bytes = self.batch.fill(count, link.turn, &mut link.keys);
@@ -426,7 +430,7 @@ impl<'a> Runner<'a> {
         };
         if self.plan.reconnects && link.turn > 0 {
             let connection = connect(self.address, self.plan.is_resp3).map_err(LinkError::NotConnected)?;
-            // Closing the old socket removes it from the queue.
+            // Closing the old socket removes it from the event queue.
             link.replace(connection).map_err(LinkError::Io)?;
             epoll::add(&self.queue, &*link, EventData::new_u64(index as u64), EventFlags::IN)
                 .map_err(|error| LinkError::Io(error.into()))?;
@@ -438,7 +442,7 @@ impl<'a> Runner<'a> {
         self.watch_for_writable(index).map_err(LinkError::Io)
     }
 
-    /// Requests write readiness for a full socket, and no longer once it is not full.
+    /// Requests write readiness from the event queue while the socket is full, and cancels the request afterwards.
     fn watch_for_writable(&mut self, index: usize) -> io::Result<()> {
         let link = &mut self.links[index];
         if link.is_full() != link.is_watched_for_writable {
@@ -511,8 +515,8 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Counts requests of an open loop that were due before the end and found no connection: they have waited at least
-    /// until the end.
+    /// Counts requests of an open loop that were due before the end and found no connection: their waiting times until
+    /// the end are recorded as latencies.
     fn count_never_sent(&mut self) -> u64 {
         let (Some(mut schedule), Goal::Time(_)) = (self.schedule, self.plan.goal) else { return 0 };
         let end_ns = self.deadline_ns();
@@ -537,7 +541,7 @@ fn explain(error: LinkError, address: &Address) -> Failure {
 
 /// Creates an event queue for incoming replies.
 fn watch(links: &[Link]) -> io::Result<OwnedFd> {
-    // Wakes up at due times without timer slack; continues if this fails.
+    // Wakes up at due times without timer slack; if this fails, the timer slack remains.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     let queue = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     for (index, link) in links.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Facts reported by a server: its kind, its threads, its processor time.
+//! Facts reported by a server: its name, version, threads and processor time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use ember_client::Connection;
 pub(super) struct Info(BTreeMap<String, String>);
 
 impl Info {
-    /// Loads INFO. There are no fields if the server has none, or does not allow it.
+    /// Loads INFO. The result is empty if the server does not support or allow INFO.
     pub(super) fn of(connection: &mut Connection) -> Info {
         let text = connection.ask(&["INFO"]).map(|answer| answer.text()).unwrap_or_default();
         Info::parse(&text)
@@ -32,14 +32,14 @@ impl Info {
         self.get(name)?.parse().ok()
     }
 
-    /// Processor time of all its threads since its start.
+    /// Processor time of all threads of the server since its startup.
     pub(super) fn cpu(&self) -> Option<Duration> {
         let user: f64 = self.number("used_cpu_user")?;
         let system: f64 = self.number("used_cpu_sys")?;
         Duration::try_from_secs_f64(user + system).ok()
     }
 
-    /// Name and version.
+    /// Name and version of the server.
     pub(super) fn server(&self) -> String {
         let known = ["ember", "valkey", "redis"];
         // Redis-compatible servers also report a Redis version, so that is checked last.
@@ -47,7 +47,7 @@ impl Info {
         found.map_or_else(|| "unidentified server".to_owned(), |(name, version)| format!("{name} {version}"))
     }
 
-    /// Its name alone.
+    /// The server's name alone.
     pub(super) fn name(&self) -> String {
         self.server().split(' ').next().unwrap_or_default().to_owned()
     }
@@ -58,7 +58,7 @@ impl Info {
 pub(super) struct Facts {
     /// Name and version.
     pub(super) server: String,
-    /// Its name in KVBench's tables: that of the store.
+    /// The name of the server's store in KVBench's tables.
     pub(super) store: String,
     /// The number of threads that serve clients, if known.
     pub(super) threads: Option<u32>,

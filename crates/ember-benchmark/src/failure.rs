@@ -1,10 +1,10 @@
-//! Why a benchmark ends early.
+//! The reason why a benchmark ends early.
 
 use std::io;
 
 use ember_client::{Address, cause};
 
-/// Why a benchmark ends early, as a message.
+/// The reason why a benchmark ends early, as a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Failure(pub(super) String);
 

@@ -3,40 +3,40 @@
 use super::recorder::ms;
 use super::target::TestResult;
 
-/// The share of its time from which a thread counts as fully busy.
+/// The minimum share of its time that a fully busy thread spends on a processor.
 const BUSY: f64 = 0.95;
 
-/// The share of the time of all its threads from which a server counts as busy: they are never all active at every
-/// moment.
+/// The minimum share of the time of all its threads that a busy server uses: the threads are never all active at the
+/// same time throughout a run.
 const SERVER_BUSY: f64 = 0.9;
 
-/// The share of its time waiting for a processor from which a thread shows that the machine is overloaded.
+/// The minimum share of its time that a thread waits for a processor if the machine is overloaded.
 const CROWDED: f64 = 0.2;
 
-/// The duration in seconds below which no limit is determined.
+/// The minimum duration of a run, in seconds, for determining its bottleneck.
 const SHORT_S: f64 = 0.1;
 
 /// The bottleneck of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bound {
-    /// The load generator was busy, the server was not.
+    /// The load generator was fully busy, the server was not.
     Client,
     /// The server was busy, the load generator was not.
     Server,
-    /// Both were busy.
+    /// The load generator and the server were both busy.
     Both,
-    /// They, possibly with other programs, used all processors of the machine.
+    /// The load generator and the server, possibly with other programs, used all processors of the machine.
     Machine,
-    /// Requests were sent at the given rate.
+    /// The given rate (`--rate`): requests were sent at that rate.
     Rate,
-    /// Both waited: for the network, a disk, or each other.
+    /// Neither was busy: both waited for the network, a disk, or each other.
     Neither,
     /// The run was too short to tell.
     TooShort,
 }
 
 impl Bound {
-    /// The word for tables.
+    /// The word that tables show.
     pub(super) fn word(self) -> &'static str {
         match self {
             Bound::Client => "client",
@@ -72,7 +72,7 @@ pub(super) struct Figures {
     pub(super) hit_rate: Option<f64>,
     /// Processor time of the load generator per request, in microseconds.
     pub(super) client_us: f64,
-    /// The share of the time in which the busiest thread was running or ready to run.
+    /// The share of the time in which the busiest thread of the load generator was running or ready to run.
     pub(super) client_busy: f64,
     /// The share of the time in which that thread waited for a processor used by others.
     pub(super) client_waiting: f64,
@@ -147,7 +147,7 @@ fn bound(result: &TestResult, figures: &Figures, client_processors: f64) -> Boun
     }
 }
 
-/// Returns a warning if no request found data: the figures are then those of nil replies.
+/// Returns a warning if no request found data: then the figures are those of nil replies.
 pub(super) fn all_missed(result: &TestResult) -> Option<String> {
     let tally = &result.measured.tally;
     (tally.misses > 0 && tally.misses == tally.replies)
@@ -214,8 +214,8 @@ mod tests {
     use crate::target::Load;
     use crate::thread_time::ThreadTime;
 
-    /// Builds a run of one second in which a thread was on a processor for `cpu` and waited for one for `waiting`, and
-    /// a server with two threads used the given time.
+    /// Builds the result of a run of one second in which a load thread ran for `cpu` seconds and waited for a processor
+    /// for `waiting` seconds, and a server with two threads used `server` seconds of processor time.
     fn result(cpu: f64, waiting: f64, server: Option<f64>) -> TestResult {
         let seconds = Duration::from_secs_f64;
         let goal = Goal::Requests(1000);

@@ -9,10 +9,10 @@ use super::failure::Failure;
 use super::link::connect;
 use super::target::allow_sockets;
 
-/// Opens the connections and waits until the server has closed all.
+/// Opens idle connections and waits until the server has closed all of them.
 ///
 /// # Errors
-/// A message: a connection cannot be opened; all were closed.
+/// Returns a message if a connection cannot be opened, or once all are closed.
 pub(super) fn run(arguments: &BenchmarkArguments, address: Address) -> Result<u64, Failure> {
     let count = arguments.load.clients;
     allow_sockets(count);
@@ -33,8 +33,8 @@ pub(super) fn run(arguments: &BenchmarkArguments, address: Address) -> Result<u6
     }
 }
 
-/// Waits until the server closes connections, or sends unsolicited data over them, which is treated alike; returns
-/// which connections.
+/// Waits until the server closes connections, and returns which ones. Unsolicited data on a connection counts as
+/// closing it.
 fn wait(connections: &[Connection]) -> Result<Vec<bool>, Failure> {
     let sockets: Vec<_> = connections.iter().map(Connection::socket).collect();
     let mut fds: Vec<PollFd<'_>> = sockets.iter().map(|socket| PollFd::new(socket, PollFlags::IN)).collect();

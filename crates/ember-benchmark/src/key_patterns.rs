@@ -20,7 +20,7 @@ pub(super) const KEYS_MAX: u64 = 1_000_000_000_000;
 /// The exponent of YCSB's skewed workloads.
 const ZIPF_EXPONENT: f64 = 0.99;
 
-/// Standard deviations from the middle of the keys to their ends.
+/// The number of standard deviations from the middle key to the first and last key.
 const GAUSSIAN_DEVIATIONS: f64 = 3.0;
 
 /// The base of the seeds of repeatable runs.
@@ -32,7 +32,7 @@ pub(super) struct Keys {
     count: u64,
     pattern: KeyPattern,
     seed: u64,
-    /// In a sequential pattern, the next number for any connection.
+    /// The next key number of a sequential pattern, shared by all connections.
     next: Arc<AtomicU64>,
 }
 
@@ -48,7 +48,7 @@ enum Draw {
     Uniform,
     Zipf(Zipf<f64>),
     Gaussian(Normal<f64>),
-    /// The next number, shared by all connections.
+    /// The next key number, shared by all connections.
     Sequential(Arc<AtomicU64>),
 }
 
@@ -64,7 +64,7 @@ impl Keys {
         self.count
     }
 
-    /// Returns the same keys from their beginning.
+    /// Returns a copy whose sequences start from the beginning.
     pub(super) fn again(&self) -> Keys {
         Keys { next: Arc::default(), ..self.clone() }
     }
@@ -98,7 +98,7 @@ impl KeySequence {
             Draw::Zipf(zipf) => (zipf.sample(&mut self.random) as u64).clamp(1, self.count) - 1,
             Draw::Gaussian(normal) => loop {
                 let number = normal.sample(&mut self.random).round();
-                // One in 370 is outside the range, and drawn again.
+                // One number in 370 is outside the range and is drawn again.
                 if number >= 0.0 && number < self.count as f64 {
                     break number as u64;
                 }
@@ -111,13 +111,13 @@ impl KeySequence {
 
 /// Writes a number below [`KEYS_MAX`] as [`KEY_DIGITS`] digits.
 pub(super) fn write_digits(number: u64, digits: &mut [u8]) {
-    // In halves of six digits, because 32-bit divisions are cheaper.
+    // Writes two halves of six digits, because 32-bit divisions are cheaper.
     let (high, low) = digits.split_at_mut(KEY_DIGITS / 2);
     write_half((number / HALF) as u32, high);
     write_half((number % HALF) as u32, low);
 }
 
-/// The number of values of half of [`KEY_DIGITS`].
+/// The number of values that half of [`KEY_DIGITS`] digits can have.
 const HALF: u64 = 1_000_000;
 
 fn write_half(mut number: u32, digits: &mut [u8]) {
@@ -136,7 +136,7 @@ mod tests {
         (0..number).map(|_| sequence.next()).collect()
     }
 
-    /// The share of the numbers in a range.
+    /// Returns the share of the numbers that are in a range.
     fn share(numbers: &[u64], range: std::ops::Range<u64>) -> f64 {
         numbers.iter().filter(|number| range.contains(number)).count() as f64 / numbers.len() as f64
     }

@@ -13,7 +13,7 @@ use ember_client::{Address, Connection};
 /// Opens an authenticated connection.
 ///
 /// # Errors
-/// A message: the server is unreachable, or the password or the database is wrong.
+/// Returns a message if the server is unreachable, or the password or the database is invalid.
 pub(super) fn connect(address: &Address, is_resp3: bool) -> Result<Connection, Failure> {
     let mut connection = Connection::open(address).map_err(|error| {
         Failure(format!("Could not connect to the server at {}: {error}", address.shown_in_errors()))
@@ -40,19 +40,19 @@ pub(super) fn connect(address: &Address, is_resp3: bool) -> Result<Connection, F
 pub(super) struct Link {
     connection: Connection,
     counter: ReplyCounter,
-    /// The keys of its requests.
+    /// The sequence from which the connection's requests take their keys.
     pub(super) keys: KeySequence,
     /// The number of requests sent so far.
     pub(super) turn: u64,
-    /// Requests without a reply yet.
+    /// The number of requests that have no reply yet.
     pub(super) in_flight: u32,
-    /// The due time of the first of those, in nanoseconds since the start.
+    /// The due time of the first request in flight, in nanoseconds since the start.
     pub(super) due_ns: f64,
-    /// The interval between the due times of the others.
+    /// The interval between the due times of the requests in flight, in nanoseconds.
     pub(super) step_ns: f64,
-    /// Bytes that the socket did not accept.
+    /// Bytes of requests that the socket has not accepted yet.
     unsent: Vec<u8>,
-    /// How many of those have been sent.
+    /// The number of bytes of `unsent` that have been sent.
     sent: usize,
     /// Whether the TLS layer has buffered data to send.
     is_unflushed: bool,
@@ -62,7 +62,7 @@ pub(super) struct Link {
 
 impl Link {
     /// # Errors
-    /// Those of the system.
+    /// Returns the errors of the system.
     pub(super) fn new(mut connection: Connection, keys: KeySequence) -> io::Result<Link> {
         connection.set_nonblocking()?;
         Ok(Link {
@@ -80,10 +80,10 @@ impl Link {
         })
     }
 
-    /// Continues with a new connection. Nothing may be in flight on the old one.
+    /// Continues with a new connection. No request may be in flight on the old one.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Returns the errors of the system.
     pub(super) fn replace(&mut self, mut connection: Connection) -> io::Result<()> {
         connection.set_nonblocking()?;
         self.connection = connection;
@@ -91,15 +91,15 @@ impl Link {
         Ok(())
     }
 
-    /// Whether data are still to be sent.
+    /// Whether the socket was full, so that data is still to be sent.
     pub(super) fn is_full(&self) -> bool {
         self.sent < self.unsent.len() || self.is_unflushed
     }
 
-    /// Sends bytes and keeps what the socket does not accept. Nothing else may be waiting to be sent.
+    /// Sends bytes and buffers those that the socket does not accept. No other bytes may be buffered.
     ///
     /// # Errors
-    /// Those of the socket.
+    /// Returns the errors of the socket.
     pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         let count = write_all(&mut self.connection, bytes)?;
         if count < bytes.len() {
@@ -110,10 +110,10 @@ impl Link {
         self.flush()
     }
 
-    /// Sends kept bytes.
+    /// Sends buffered bytes.
     ///
     /// # Errors
-    /// Those of the socket.
+    /// Returns the errors of the socket.
     pub(super) fn send_rest(&mut self) -> io::Result<()> {
         self.sent += write_all(&mut self.connection, &self.unsent[self.sent..])?;
         if self.sent == self.unsent.len() {
@@ -132,10 +132,10 @@ impl Link {
         Ok(())
     }
 
-    /// Reads one portion of data; returns whether more may be available at once.
+    /// Reads available data once and counts its replies; returns whether more data may be available without waiting.
     ///
     /// # Errors
-    /// Those of the socket, and data that are not a reply.
+    /// Returns the errors of the socket, and an error if the data is not a reply.
     pub(super) fn receive(&mut self, buffer: &mut [u8], tally: &mut Tally) -> Result<bool, LinkError> {
         match self.connection.read_into(buffer) {
             Ok(0) => Err(LinkError::Io(io::ErrorKind::UnexpectedEof.into())),
@@ -156,7 +156,7 @@ impl Link {
         self.counter.first_error.take()
     }
 
-    /// Whether no reply is incomplete.
+    /// Whether no incomplete reply has been received.
     pub(super) fn is_between_replies(&self) -> bool {
         self.counter.is_between()
     }
@@ -174,11 +174,11 @@ pub(super) enum LinkError {
     Io(io::Error),
     /// A new connection could not be opened.
     NotConnected(Failure),
-    /// The data are not a reply; contains their beginning.
+    /// The data is not a reply; contains its beginning.
     NoReply(String),
 }
 
-/// Writes until the socket is full; returns the number of bytes.
+/// Writes until the socket is full; returns the number of bytes written.
 fn write_all(connection: &mut Connection, bytes: &[u8]) -> io::Result<usize> {
     let mut count = 0;
     while count < bytes.len() {

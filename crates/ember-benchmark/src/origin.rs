@@ -1,20 +1,20 @@
-//! The origin of figures: time, machine, program and command line.
+//! The origin of measured figures: time, machine, program and command line.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Options whose values are secrets.
 const SECRET_OPTIONS: [&str; 2] = ["-a", "--pass"];
-/// Shown instead of a secret.
+/// The text shown instead of a secret.
 const HIDDEN: &str = "***";
 
-/// The origin of figures.
+/// The origin of measured figures.
 #[derive(Clone, Debug)]
 pub(super) struct Origin {
     /// `2026-11-23 06:20:11 UTC`
     pub(super) date: String,
     /// Host name, system and processors.
     pub(super) host: String,
-    /// Name and version.
+    /// Name and version of this program.
     pub(super) client: String,
     /// The command line without passwords.
     pub(super) command_line: String,
@@ -85,13 +85,13 @@ fn without_password(word: &str) -> String {
 fn date(seconds: u64) -> String {
     /// Days from the first of March of the year 0 to 1970.
     const DAYS_BEFORE: u64 = 719_468;
-    /// Days in 400 years, after which the calendar repeats.
+    /// The number of days in 400 years, after which the calendar repeats.
     const DAYS_OF_CYCLE: u64 = 146_097;
     let days = seconds / 86_400 + DAYS_BEFORE;
     let (cycle, day) = (days / DAYS_OF_CYCLE, days % DAYS_OF_CYCLE);
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
     let day = day - (365 * year + year / 4 - year / 100);
-    // From March on, each five months have 153 days.
+    // From March on, every five months have 153 days.
     let month = (5 * day + 2) / 153;
     let day = day - (153 * month + 2) / 5 + 1;
     let (month, later) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };

@@ -1,7 +1,7 @@
 //! Records latencies: a histogram for each thread, and the sum over all threads for each tenth of a second.
 //!
-//! A thread records into the histogram of the current tick. At the end of the tick that is added to the thread's total
-//! and to the tick of all threads, so that recording a latency during the run is a single addition.
+//! A thread records into the histogram of the current tick. At the end of the tick, that histogram is added to the
+//! thread's total and to the same tick of all threads, so that recording a latency takes a single addition.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,13 +11,13 @@ use hdrhistogram::Histogram;
 /// Length of a tick, in nanoseconds.
 pub(super) const TICK_NS: u64 = 100_000_000;
 
-/// The resolution of latencies, in nanoseconds.
+/// The smallest latency that histograms distinguish, in nanoseconds.
 const LATENCY_MIN_NS: u64 = 64;
 
-/// Latencies above an hour count as an hour.
+/// The maximum recorded latency: latencies above an hour count as an hour.
 const LATENCY_MAX_NS: u64 = 3_600_000_000_000;
 
-/// Latencies are accurate to three digits.
+/// The number of decimal digits to which recorded latencies are accurate.
 const LATENCY_DIGITS: u8 = 3;
 
 /// A histogram of latencies in nanoseconds.
@@ -37,11 +37,11 @@ pub(super) fn ms(ns: u64) -> f64 {
 /// The statistics of a tick, or of a run so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Moment {
-    /// Its end, in seconds since the start.
+    /// The end of the tick, in seconds since the start of the run.
     pub(super) end_s: f64,
-    /// Its length, in seconds.
+    /// The length of the tick, in seconds.
     pub(super) length_s: f64,
-    /// Replies in it.
+    /// The number of replies in the tick.
     pub(super) replies: u64,
     /// Median latency in milliseconds.
     pub(super) p50_ms: f64,
@@ -58,7 +58,8 @@ pub(super) struct Series {
 
 #[derive(Debug, Default)]
 struct Ticks {
-    /// Ticks that some threads have not finished: the number of threads that have, and their latencies.
+    /// Ticks that some threads have not finished: the number of threads that have finished the tick, and the latencies
+    /// recorded by these.
     open: BTreeMap<u64, (usize, Latencies)>,
     /// Ticks that all threads have finished, in order.
     done: Vec<Moment>,
@@ -72,11 +73,11 @@ impl Series {
     }
 
     fn lock(&self) -> MutexGuard<'_, Ticks> {
-        // The data under the lock are consistent between any two statements.
+        // The data under the lock is always consistent, so a poisoned lock can be used.
         self.ticks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the tick of a thread.
+    /// Adds the latencies of one thread in tick `index`.
     fn add(&self, index: u64, seen: &Latencies) {
         let mut ticks = self.lock();
         ticks.replies += seen.len();
@@ -96,7 +97,7 @@ impl Series {
         (ticks.replies, ticks.done.last().copied())
     }
 
-    /// Returns all ticks of a run of `elapsed_ns`. The last one has the length that remains.
+    /// Returns all ticks of a run of `elapsed_ns`. The last tick may be shorter than the others.
     pub(super) fn finish(&self, elapsed_ns: u64) -> Vec<Moment> {
         let mut ticks = self.lock();
         let open = std::mem::take(&mut ticks.open);
@@ -110,7 +111,7 @@ impl Series {
             last.end_s = last.end_s.min(elapsed_s);
             last.length_s = last.end_s - start_s;
         }
-        // A short last tick has little significance and is merged into the one before.
+        // A short last tick has little significance, so it is merged into the tick before.
         if let [.., before, last] = done.as_mut_slice()
             && last.length_s < TICK_NS as f64 / 2e9
         {
@@ -147,7 +148,7 @@ impl Recorder {
         Recorder { tick: no_latencies(), index: 0, total: no_latencies(), series: series.clone() }
     }
 
-    /// Counts `count` replies of the same latency.
+    /// Records `count` replies with the same latency.
     pub(super) fn record(&mut self, latency_ns: u64, count: u64) {
         let latency = latency_ns.min(LATENCY_MAX_NS);
         self.tick.record_n(latency, count).expect("a latency within the bounds");

@@ -1,13 +1,14 @@
-//! Counts replies: finds their ends in the incoming data, whatever their types, without storing them.
+//! Counts replies: finds the ends of replies of any type in the received data, without storing the replies.
 //!
-//! The socket splits replies anywhere. The state between two pieces is the number of values still to come (a nested
-//! reply needs no stack: its elements only add to that number), the number of bytes to skip, and an incomplete line.
+//! The socket splits replies at arbitrary bytes. The state between two reads consists of the number of values still to
+//! come (a nested reply needs no stack: its elements are added to that number), the number of bytes to skip, and an
+//! incomplete line.
 
-/// The maximum length of a line with a meaning here: a type and a number. Of longer ones (statuses, errors) the
-/// beginning is kept.
+/// The maximum length of a stored line, in bytes: enough for lines with a type and a number. Of longer lines (statuses,
+/// errors) only the beginning is stored.
 const LINE_BYTES_MAX: usize = 256;
 
-/// The maximum number of values in one reply: far above real replies, and low enough that sums do not overflow.
+/// The maximum number of values in one reply: far more than in real replies, and low enough that sums do not overflow.
 const VALUES_MAX: u64 = 1 << 40;
 
 /// The counts so far.
@@ -17,20 +18,20 @@ pub(super) struct Tally {
     pub(super) replies: u64,
     /// Replies that are errors.
     pub(super) errors: u64,
-    /// Replies that are nil or an empty array: no data were found.
+    /// Replies that are nil or an empty array: no data was found.
     pub(super) misses: u64,
 }
 
 /// Counts the replies of one connection.
 #[derive(Debug, Default)]
 pub(super) struct ReplyCounter {
-    /// Values to come until the current reply is complete; 0 between replies.
+    /// The number of values still to come until the current reply is complete; 0 between replies.
     values: u64,
-    /// Bytes of a string still to come, including its line end.
+    /// The number of bytes of a string still to come, including its line end.
     skip: u64,
     /// An incomplete line.
     line: Vec<u8>,
-    /// Whether that line is longer than its kept part.
+    /// Whether that line is longer than its stored part.
     is_long: bool,
     /// Whether the current value is a push, which is not a reply to a request.
     is_push: bool,
@@ -40,15 +41,15 @@ pub(super) struct ReplyCounter {
     pub(super) first_error: Option<String>,
 }
 
-/// Data that are not a reply.
+/// Received data is not a reply; contains the beginning of that data.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NoReply(pub(super) String);
 
 impl ReplyCounter {
-    /// Counts replies that end in these bytes. Linear; only the beginning of a line is kept.
+    /// Counts the replies that end in these bytes. Linear; only the beginning of an incomplete line is stored.
     ///
     /// # Errors
-    /// If the bytes are not RESP; the counter is unusable then.
+    /// If the bytes are not RESP; the counter must not be used afterwards.
     pub(super) fn feed(&mut self, mut bytes: &[u8], tally: &mut Tally) -> Result<(), NoReply> {
         while !bytes.is_empty() {
             if self.skip > 0 {
@@ -65,7 +66,7 @@ impl ReplyCounter {
             } else {
                 self.keep(&line[..end])?;
                 if self.is_long && self.is_returned {
-                    // Only the beginning was kept, which is enough; its end is restored.
+                    // Only the beginning of the line was stored, which is sufficient; the line end is restored.
                     self.line.push(b'\r');
                 }
                 let mut line = std::mem::take(&mut self.line);
@@ -78,7 +79,7 @@ impl ReplyCounter {
         Ok(())
     }
 
-    /// Whether no reply has begun.
+    /// Whether no incomplete reply has been received.
     pub(super) fn is_between(&self) -> bool {
         self.values == 0 && self.skip == 0 && self.line.is_empty()
     }
@@ -91,7 +92,7 @@ impl ReplyCounter {
             self.is_returned = last == b'\r';
         }
         match self.line.first() {
-            // Other lines are numbers, which are short.
+            // Other types of lines contain numbers and are short.
             Some(b'+' | b'-' | b'(' | b',') | None => Ok(()),
             Some(_) if self.is_long => Err(no_reply(&self.line)),
             Some(_) => Ok(()),
@@ -191,7 +192,7 @@ fn number(text: &[u8], line: &[u8]) -> Result<Option<u64>, NoReply> {
 }
 
 fn no_reply(line: &[u8]) -> NoReply {
-    /// The maximum number of bytes shown.
+    /// The maximum number of bytes that the error shows.
     const SHOWN_BYTES: usize = 40;
     NoReply(format!("\"{}\"", line[..line.len().min(SHOWN_BYTES)].escape_ascii()))
 }

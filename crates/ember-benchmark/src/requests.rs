@@ -37,7 +37,7 @@ impl Template {
             .collect();
         let mut bytes = Vec::new();
         encode_command(&filled, &mut bytes);
-        // The offset of each word in the request: after those before it, and the line with its length.
+        // Each word in the request follows the words before it and a line with its own length.
         let mut holes = Vec::new();
         let mut at = format!("*{}\r\n", filled.len()).len();
         for (word, offsets) in filled.iter().zip(holes_in_words) {
@@ -53,18 +53,19 @@ impl Template {
         Template { bytes: bytes.to_vec(), holes: Vec::new() }
     }
 
-    /// The number of key numbers in it.
+    /// The number of key numbers in the request.
     pub(super) fn hole_count(&self) -> usize {
         self.holes.len()
     }
 
-    /// Its length in bytes.
+    /// The length of the request in bytes.
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
 }
 
-/// Fills the placeholders of a word with zeros for digits; returns it and the positions of those.
+/// Fills the placeholders of a word, with zeros for the digits of keys; returns the word and the positions of these
+/// digits.
 fn fill(word: &[u8], data: &[u8]) -> (Vec<u8>, Vec<usize>) {
     let mut filled = Vec::new();
     let mut holes = Vec::new();
@@ -91,9 +92,10 @@ fn fill(word: &[u8], data: &[u8]) -> (Vec<u8>, Vec<usize>) {
     (filled, holes)
 }
 
-/// The requests that a connection sends at a time. One for each thread: only the digits differ between connections.
+/// The requests that a connection sends at a time. Each thread has one batch, because only the digits differ between
+/// connections.
 pub(super) struct Batch {
-    /// The kinds of requests, and how many of each are sent in a row.
+    /// The kinds of requests, and the number of consecutive requests of each kind.
     parts: Vec<(Template, u32)>,
     bytes: Vec<u8>,
 }
@@ -134,7 +136,7 @@ impl Batch {
     }
 }
 
-/// Returns the part that a request belongs to.
+/// Returns the index of the part to which the request number `turn` belongs.
 pub(super) fn part_at<T>(parts: &[(T, u32)], turn: u64) -> usize {
     let sum: u64 = parts.iter().map(|(_, times)| u64::from(*times)).sum();
     let mut place = turn % sum.max(1);

@@ -8,13 +8,13 @@ use super::figures::Figures;
 use super::target::{Load, Target};
 use super::workload::Workload;
 
-/// The numbers of connections, and the pipelines, to measure.
+/// The numbers of connections, and the pipeline lengths, to measure.
 const STEPS: [u32; 5] = [1, 4, 16, 64, 256];
 
 /// The duration of each run.
 const STEP: Duration = Duration::from_millis(300);
 
-/// The maximum number of bytes sent at a time.
+/// The maximum number of bytes that a connection sends at a time.
 const BATCH_BYTES_MAX: usize = 16 << 20;
 
 /// Requests per second of one test, by the varied parameter.
@@ -27,7 +27,7 @@ pub(super) struct Scaling {
 /// Measures each test with other numbers of connections and other pipelines, in a closed loop.
 ///
 /// # Errors
-/// A message: the server cannot be measured.
+/// Returns a message if the server cannot be measured.
 pub(super) fn run(target: &mut Target, workloads: &[Workload], load: &Load) -> Result<Vec<Scaling>, Failure> {
     let mut scalings = Vec::new();
     for workload in workloads {

@@ -22,7 +22,7 @@ const FILL_PIPELINE: u32 = 128;
 /// The maximum number of bytes sent at a time to fill a server.
 const FILL_BYTES: u32 = 1 << 20;
 
-/// How a test is run.
+/// The load of a test.
 #[derive(Clone, Debug)]
 pub(super) struct Load {
     pub(super) goal: Goal,
@@ -65,13 +65,13 @@ impl Load {
     }
 }
 
-/// The result of a test, and its load.
+/// The result of a test, and the load that was used.
 #[derive(Clone, Debug)]
 pub(super) struct TestResult {
     pub(super) name: String,
     pub(super) load: Load,
     pub(super) measured: Measured,
-    /// Processor time that the server used meanwhile, if reported.
+    /// Processor time that the server used during the test, if reported.
     pub(super) server_cpu: Option<Duration>,
     /// Threads of the server that serve clients, if reported.
     pub(super) server_threads: Option<u32>,
@@ -98,7 +98,7 @@ impl Target {
     /// Connects to a server.
     ///
     /// # Errors
-    /// A message: it is unreachable, or refuses the client.
+    /// Returns a message if the server is unreachable, or refuses the client.
     pub(super) fn open(address: Address, arguments: &BenchmarkArguments) -> Result<Target, Failure> {
         let is_resp3 = arguments.target.resp3;
         let mut control = connect(&address, is_resp3)?;
@@ -129,7 +129,8 @@ impl Target {
     /// Runs a test: creates the data it needs, warms up, measures.
     ///
     /// # Errors
-    /// A message: a connection broke, the server sends nothing or invalid data, or its data cannot be created.
+    /// Returns a message if a connection breaks, the server sends nothing or invalid data, or the data for the test
+    /// cannot be created.
     pub(super) fn measure(&mut self, workload: &Workload, load: &Load) -> Result<TestResult, Failure> {
         self.fill(&workload.needs, load)?;
         let mut links = self.open_links(load)?;
@@ -203,7 +204,7 @@ impl Target {
         }
     }
 
-    /// Sends a command `count` times, with consecutive numbers.
+    /// Sends a command `count` times, with consecutive key numbers.
     fn send_all(&self, words: &[Vec<u8>], count: u64, load: &Load) -> Result<(), Failure> {
         if count == 0 {
             return Ok(());
@@ -239,9 +240,10 @@ impl Target {
     }
 }
 
-/// Raises the limit for sockets as far as the system allows. Opening more sockets fails with an error.
+/// Raises the process's limit for open files as far as the system allows. If that is not enough, opening a connection
+/// fails later.
 pub(super) fn allow_sockets(clients: u32) {
-    /// Other open files.
+    /// Number of open files other than the connections of clients.
     const OTHERS: u64 = 64;
     let limit = getrlimit(Resource::Nofile);
     let wanted = u64::from(clients) + OTHERS;

@@ -4,15 +4,16 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Where Linux reports how long a thread was ready but not running.
+/// The file in which Linux reports how long a thread was ready but not running.
 const SCHEDULER_FILE: &str = "/proc/thread-self/schedstat";
 
 /// The times of one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ThreadTime {
-    /// Time on a processor.
+    /// Time in which the thread ran on a processor.
     pub(super) cpu: Duration,
-    /// Time in which it was ready to run while other threads had the processors. Zero if the system does not report it.
+    /// Time in which the thread was ready to run while other threads used the processors. Zero if the system does not
+    /// report it.
     pub(super) waiting: Duration,
 }
 
@@ -24,7 +25,8 @@ impl ThreadTime {
             u64::try_from(time.tv_sec).unwrap_or_default(),
             u32::try_from(time.tv_nsec).unwrap_or_default(),
         );
-        // "Time on a processor, time waiting for one, number of slices", times in nanoseconds.
+        // The file contains the time on a processor, the time waiting for a processor (both in nanoseconds), and the
+        // number of time slices.
         let text = std::fs::read_to_string(SCHEDULER_FILE).unwrap_or_default();
         let waiting = text.split_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
         ThreadTime { cpu, waiting: Duration::from_nanos(waiting) }

@@ -16,7 +16,7 @@ use super::failure::Failure;
 use super::link::connect;
 use super::target::allow_sockets;
 
-/// The maximum number of connections served between two waits.
+/// The maximum number of connections that are served per wait for events.
 const EVENTS_MAX: usize = 1024;
 
 /// Bytes read at a time.
@@ -25,13 +25,13 @@ const READ_BYTES: usize = 64 * 1024;
 /// The prefix of changed values; a number of 16 digits follows.
 const MARKER: &str = "change:";
 
-/// A watching connection, and its incomplete state.
+/// A watching connection, and the beginning of a state that has not arrived completely.
 struct Watcher {
     connection: Connection,
     begun: Vec<u8>,
 }
 
-/// All watching connections, and the event queue for their input.
+/// All watching connections, and the event queue for received data.
 struct Watchers<'a> {
     address: &'a Address,
     all: Vec<Watcher>,
@@ -39,10 +39,10 @@ struct Watchers<'a> {
     buffer: Vec<u8>,
 }
 
-/// Watches keys until the time is over or the server ends it; changes some at `--rate`.
+/// Watches keys until the time is over or the server closes a connection, and changes keys at `--rate`.
 ///
 /// # Errors
-/// A message: a connection cannot be opened or is lost, or a reply is an error.
+/// Returns a message if a connection cannot be opened or is lost, or a reply is an error.
 pub(super) fn run(arguments: &BenchmarkArguments, address: Address) -> Result<u64, Failure> {
     let load = &arguments.load;
     let keys = load.watch.unwrap_or(1);
@@ -80,7 +80,7 @@ pub(super) fn run(arguments: &BenchmarkArguments, address: Address) -> Result<u6
         let key = number % keys;
         ask_all(&address, &mut control, &[vec!["SET".to_owned(), name(key), value(number)]])?;
         let answered = Instant::now();
-        // Other clients may write, too: only this change counts.
+        // Other clients may write the key, too; the number identifies this change.
         let marker = format!("{MARKER}{number:016}");
         let mut left = watchers_of(key, keys, u64::from(load.clients));
         while left > 0 {
@@ -133,7 +133,7 @@ fn ask_all(address: &Address, connection: &mut Connection, commands: &[Vec<Strin
     }
 }
 
-/// Returns the resident memory of the server's process, if it is reported.
+/// Returns the resident memory of the server's process, if the server reports it.
 fn resident(address: &Address, connection: &mut Connection) -> Result<Option<u64>, Failure> {
     let info = connection.ask(&["INFO", "memory"]).map_err(|error| Failure::lost(address, &error))?;
     let text = info.text();
@@ -142,7 +142,8 @@ fn resident(address: &Address, connection: &mut Connection) -> Result<Option<u64
 }
 
 impl<'a> Watchers<'a> {
-    /// Opens the connections, each watching its share of the keys, or all the same ones.
+    /// Opens the connections, each of which watches its share of the keys; if there are more connections than keys,
+    /// several watch the same key.
     fn begin(address: &'a Address, clients: u32, keys: u64, batch: usize) -> Result<Watchers<'a>, Failure> {
         let queue = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(no_queue)?;
         let mut all = Vec::with_capacity(clients as usize);
@@ -172,12 +173,12 @@ impl<'a> Watchers<'a> {
         Ok(())
     }
 
-    /// Reads available data, or data that arrive within a time.
+    /// Reads data that is available or arrives within `wait`.
     fn read(&mut self, wait: Option<Duration>) -> Result<(), Failure> {
         self.take(wait, |_| 0).map(drop)
     }
 
-    /// Like [`Watchers::read`]; returns how often a text occurs in the data.
+    /// Like [`Watchers::read`]; returns the number of occurrences of `text` in the data.
     fn count(&mut self, text: &[u8], wait: Duration) -> Result<u64, Failure> {
         self.take(Some(wait), |state| state.windows(text.len()).filter(|part| *part == text).count() as u64)
     }
@@ -202,7 +203,8 @@ impl<'a> Watchers<'a> {
             };
             let read = read.map_err(|error| Failure::lost(self.address, &error))?;
             begun.extend_from_slice(&self.buffer[..read]);
-            // A value ends its state and contains no line end.
+            // The value is the last part of a state and contains no line end, so complete states end with the last line
+            // end.
             let whole = begun.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
             found += count_in(&begun[..whole]);
             begun.drain(..whole);

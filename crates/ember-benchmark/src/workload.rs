@@ -10,13 +10,13 @@ use super::requests::Template;
 /// A test.
 #[derive(Clone, Debug)]
 pub(super) struct Workload {
-    /// The name in reports.
+    /// The name of the test in reports.
     pub(super) name: String,
-    /// The kinds of requests, and how many of each are sent in a row.
+    /// The kinds of requests, and the number of consecutive requests of each kind.
     pub(super) parts: Vec<(Template, u32)>,
-    /// Which of the parts read data that may be missing.
+    /// For each part, whether its requests read data that may be missing.
     pub(super) reads: Vec<bool>,
-    /// The data to create first.
+    /// The data that must be created before the test.
     pub(super) needs: Needs,
 }
 
@@ -27,13 +27,14 @@ pub(super) enum Needs {
     Nothing,
     /// A string at every key.
     Keys,
-    /// A string at every key that these words produce, each with the number of a key in it.
+    /// A string at every key that these key templates produce; each template contains one placeholder for a key's
+    /// number.
     Strings(Vec<Vec<u8>>),
     /// A list of this many elements, or of as many as there are requests.
     List(Option<u64>),
     /// A set with the elements of all keys, or of as many as there are requests.
     Set,
-    /// A sorted set of the same.
+    /// A sorted set with the same elements as [`Needs::Set`].
     SortedSet,
 }
 
@@ -51,9 +52,9 @@ const STRING_READERS: [&[u8]; 5] = [b"GET", b"MGET", b"GETRANGE", b"STRLEN", b"S
 
 /// A predefined test.
 struct Known {
-    /// Its names for `-t`, including those of groups it belongs to.
+    /// The names that select the test with `-t`, including those of its groups.
     names: &'static [&'static str],
-    /// Its name in redis-benchmark's reports.
+    /// The name of the test in redis-benchmark's reports.
     title: &'static str,
     command: &'static str,
     reads: bool,
@@ -70,7 +71,7 @@ const fn test(
     Known { names, title, command, reads, needs }
 }
 
-/// In the order of redis-benchmark.
+/// All predefined tests, in the order of redis-benchmark.
 const TESTS: [Known; 19] = [
     test(&["ping_inline", "ping"], "PING_INLINE", "", false, Needs::Nothing),
     test(&["ping_mbulk", "ping"], "PING_MBULK", "PING", false, Needs::Nothing),
@@ -123,7 +124,7 @@ const MSET_KEYS: usize = 10;
 /// The byte that values consist of, as in redis-benchmark.
 const DATA_BYTE: u8 = b'x';
 
-/// Creates a value.
+/// Creates a value of the size that the options select.
 pub(super) fn data(options: &WorkOptions) -> Vec<u8> {
     vec![DATA_BYTE; options.data_bytes as usize]
 }
@@ -131,7 +132,7 @@ pub(super) fn data(options: &WorkOptions) -> Vec<u8> {
 /// Returns the workloads that the options select, in order.
 ///
 /// # Errors
-/// A message: unknown tests, invalid commands, or conflicting options.
+/// Returns a message for unknown tests, invalid commands, or conflicting options.
 pub(super) fn chosen(arguments: &BenchmarkArguments) -> Result<Vec<Workload>, String> {
     let options = &arguments.work;
     let data = data(options);
@@ -157,7 +158,7 @@ pub(super) fn chosen(arguments: &BenchmarkArguments) -> Result<Vec<Workload>, St
     Ok(workloads)
 }
 
-/// Builds SET of a key, with an optional expiry.
+/// Builds a SET command with placeholders for the value, and with an optional expiry.
 pub(super) fn set_words(key: &[u8], ttl: Option<u32>) -> Vec<Vec<u8>> {
     let mut words = vec![b"SET".to_vec(), key.to_vec(), b"__data__".to_vec()];
     words.extend(ttl.into_iter().flat_map(|ttl| [b"EX".to_vec(), ttl.to_string().into_bytes()]));
@@ -187,7 +188,8 @@ fn custom(words: &[Vec<u8>], data: &[u8]) -> Workload {
     Workload { name: shown.join(" "), parts: vec![(template, 1)], reads: vec![is_reader], needs }
 }
 
-/// Determines the strings that a command reads. A key with several numbers would need too many strings.
+/// Determines the strings that a command reads. Keys with several numbers are ignored, because they would need too many
+/// strings.
 fn needs_of_reader(words: &[Vec<u8>], data: &[u8]) -> Needs {
     let keys = if words[0].eq_ignore_ascii_case(b"MGET") {
         &words[1..]

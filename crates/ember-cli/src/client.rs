@@ -18,7 +18,7 @@ use redirection::{REDIRECTIONS_MAX, Redirection};
 pub(crate) enum Wish {
     /// RESP2, the server's default.
     Resp2,
-    /// RESP3, or no connection.
+    /// RESP3; connecting fails if the server does not support it.
     Resp3,
     /// RESP3 if the server supports it.
     Resp3IfPossible,
@@ -27,7 +27,7 @@ pub(crate) enum Wish {
 /// The outcome of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// A reply arrived, of any kind.
+    /// A reply arrived that does not determine the exit code.
     Answered,
     /// The reply was an error, which determines the exit code.
     Refused,
@@ -35,16 +35,16 @@ pub(crate) enum Outcome {
     Failed,
 }
 
-/// A connection and its state, as far as it follows from the commands sent.
+/// A connection and its state, as derived from the commands sent and their replies.
 pub(crate) struct Client {
     pub(crate) address: Address,
     pub(crate) output: Output,
     wish: Wish,
-    /// Whether error replies determine the exit code.
+    /// Whether error replies determine the exit code (`-e`).
     has_error_code: bool,
     /// Whether a lost connection is reopened.
     is_interactive: bool,
-    /// Whether commands are typed by a user, who sees messages until a key ends them.
+    /// Whether commands are typed by a user. Then messages of subscriptions are shown until a key is pressed.
     pub(crate) is_typed: bool,
     /// Whether MONITOR is active, so that the commands of all clients arrive.
     is_monitoring: bool,
@@ -66,16 +66,17 @@ pub(crate) struct Client {
     pub(crate) identity: u64,
 }
 
-/// The sources of messages.
+/// The sources of messages on a connection: its subscriptions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Subscriptions {
-    /// Whether messages are expected: a SUBSCRIBE was sent, and not all subscriptions of its kind have ended.
+    /// Whether messages are expected: a SUBSCRIBE, PSUBSCRIBE or SSUBSCRIBE was sent, and not all subscriptions of its
+    /// kind have ended.
     is_on: bool,
-    /// Channels and patterns.
+    /// The number of subscribed channels and patterns.
     channels: u64,
-    /// Shard channels.
+    /// The number of subscribed shard channels.
     shard_channels: u64,
-    /// Whether states of live queries are expected: one was begun, and none has been ended since.
+    /// Whether states of live queries are expected: a live query was begun, and none has ended since.
     is_watching: bool,
 }
 
@@ -157,7 +158,7 @@ impl Client {
         self.subscriptions.is_on
     }
 
-    /// Sends a command whose reply arrives among messages.
+    /// Sends a command without waiting for its reply, which arrives among messages.
     pub(crate) fn send_only(&mut self, words: &[Vec<u8>]) {
         let Some(connection) = &mut self.connection else { return };
         if let Err(error) = connection.send(words) {
@@ -168,7 +169,7 @@ impl Client {
     /// Prints the next message, and updates the subscriptions.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Returns the errors of the connection.
     pub(crate) fn show_message(&mut self) -> io::Result<()> {
         let connection = self.connection.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         let message = connection.receive()?;
@@ -177,7 +178,7 @@ impl Client {
         match count_in(&message) {
             Some((count, false)) => subscriptions.channels = count,
             Some((count, true)) => subscriptions.shard_channels = count,
-            // OK ends a live query, and an error means that none was begun.
+            // OK is the reply that ends a live query; an error means that no live query was begun.
             None if message == Value::ok() || message.is_error() => subscriptions.is_watching = false,
             None if matches!(&message, Value::Simple(text) if text == b"RESET") => {
                 *subscriptions = Subscriptions::default();
@@ -250,7 +251,7 @@ impl Client {
         Outcome::Failed
     }
 
-    /// Sends a command and prints its reply, or all that follow.
+    /// Sends a command and prints its reply, or all replies that follow.
     fn run_once(&mut self, words: &[Vec<u8>]) -> io::Result<Outcome> {
         if self.connection.is_none() && !self.connect() {
             return Ok(Outcome::Failed);
@@ -262,7 +263,7 @@ impl Client {
         match kind {
             Kind::Shutdown => match connection.receive() {
                 Ok(answer) => Ok(self.print(&answer, is_text)),
-                // The lost connection is the requested result.
+                // SHUTDOWN succeeded: the lost connection is the requested result.
                 Err(_) => {
                     self.disconnect();
                     Ok(Outcome::Answered)
@@ -290,9 +291,9 @@ impl Client {
         }
     }
 
-    /// Receives the reply to a command, following redirections to other nodes; `None` if such a node is unreachable,
-    /// which has been printed. In a transaction no redirection is followed, because the commands before are on this
-    /// node.
+    /// Receives the reply to a command, following redirections to other nodes; `None` if such a node is unreachable;
+    /// that error has been printed. In a transaction no redirection is followed, because the commands before are on
+    /// this node.
     fn receive_followed(&mut self, words: &[Vec<u8>]) -> io::Result<Option<Value>> {
         let mut answer = self.receive_answer()?;
         for _ in 0..REDIRECTIONS_MAX {
@@ -358,7 +359,7 @@ impl Client {
     /// Prints the next command of another client.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Returns the errors of the connection.
     pub(crate) fn show_monitored(&mut self) -> io::Result<()> {
         let line = self.receive_answer()?;
         self.print(&line, false);
@@ -426,10 +427,10 @@ impl Client {
     }
 }
 
-/// The effect of a command on the connection.
+/// The effect of a command on the replies that follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// It has one reply.
+    /// The command has one reply.
     Other,
     /// Messages follow.
     Subscribe,
@@ -481,7 +482,7 @@ fn shown_push(message: Vec<Value>) -> Vec<u8> {
     }
 }
 
-/// Whether the connection is lost, rather than the reply being unreadable.
+/// Whether an error means that the connection is lost, as opposed to an invalid reply.
 fn is_lost(error: &io::Error) -> bool {
     matches!(
         error.kind(),

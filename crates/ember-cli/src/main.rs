@@ -1,4 +1,4 @@
-//! The command line of ember: a client, a load generator, and tools for the files of servers.
+//! `ember-cli`, the command-line program of ember: a client, a load generator, and tools for the files of servers.
 
 mod arguments;
 mod client;

@@ -1,4 +1,5 @@
-//! Runs one command from the command line: its words, from there and from standard input, and its exit code.
+//! Runs one command from the command line: determines its words, from the arguments and from standard input, and the
+//! exit code.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -32,7 +33,7 @@ pub(crate) fn run(client: &mut Client, arguments: &ClientArguments) -> ExitCode 
             Outcome::Refused | Outcome::Failed => ExitCode::FAILURE,
         },
         Err(error) if error == BAD_QUOTES => {
-            // On standard output, like redis-cli.
+            // Printed on standard output, as by redis-cli.
             put_line(error);
             ExitCode::FAILURE
         }

@@ -21,7 +21,7 @@ fn server(arguments: &[&str]) -> Server {
     Server::builder(find_ember_server()).arguments(arguments).unix_socket().start()
 }
 
-/// How a run ended, and its output.
+/// The exit status and output of a run of ember-cli.
 #[derive(Debug)]
 struct Run {
     code: i32,
@@ -45,26 +45,26 @@ fn run(arguments: &[&str]) -> Run {
     }
 }
 
-/// Runs against a port.
+/// Runs `ember-cli benchmark` against the server on a port.
 fn run_at(port: u16, arguments: &[&str]) -> Run {
     run(&[&["-p", &port.to_string()], arguments].concat())
 }
 
-/// Runs without errors; returns the JSON report.
+/// Runs a benchmark that must succeed; returns its JSON report.
 fn measured(server: &Server, arguments: &[&str]) -> Json {
     let run = run_at(server.port(), &[&["--json"], arguments].concat());
     assert_eq!((run.code, run.err.as_str()), (0, ""), "{arguments:?}");
     serde_json::from_str(&run.out).unwrap()
 }
 
-/// The only test of a run.
+/// Returns the only test in a report.
 fn only(json: &Json) -> &Json {
     let tests = json["tests"].as_array().unwrap();
     assert_eq!(tests.len(), 1);
     &tests[0]
 }
 
-/// How many calls of a command the server has counted.
+/// Returns the number of calls of a command that the server has counted.
 fn calls(client: &mut RawClient, name: &str) -> u64 {
     info(client, "commandstats", &format!("cmdstat_{name}:calls="))
 }
@@ -97,7 +97,7 @@ fn every_test_of_redis_benchmark_runs_and_is_reported() {
         assert_eq!(cells[9..12], ["1000", "0", "0"], "{cells:?}");
         let number = |index: usize| cells[index].parse::<f64>().unwrap();
         assert!(number(1) > 0.0 && number(13) > 0.0 && number(15) >= 0.0, "{cells:?}");
-        // min, median, 95, 99, 99.9, largest.
+        // In the order minimum, median, 95, 99 and 99.9 percent, maximum.
         let times: Vec<f64> = [3, 4, 5, 6, 8, 7].into_iter().map(number).collect();
         assert!(times.is_sorted(), "{cells:?}");
     }
@@ -122,7 +122,7 @@ fn reads_find_every_filled_key() {
         assert_eq!(test["hit_rate"], 1.0, "{test}");
     }
     assert_eq!((json["keys"].as_u64(), json["tests"].as_array().unwrap().len()), (Some(500), 6));
-    // Keys that are not filled are misses, and the report shows it.
+    // Reads of keys that do not exist are misses, and the report shows them.
     let missed = measured(&server, &["-n", "100", "GET", "nothing"]);
     assert_eq!(only(&missed)["hit_rate"], 0.0);
     let text = run_at(server.port(), &["-t", "get", "-n", "100"]).out;
@@ -194,7 +194,7 @@ fn sets_and_gets_are_mixed_in_the_given_ratio() {
     client.run("CONFIG RESETSTAT");
     let json = measured(&server, &["--ratio", "1:3", "-n", "4000", "-c", "1", "-P", "7", "-r", "10"]);
     assert_eq!(calls(&mut client, "get"), 3000);
-    // Ten of them fill the keys.
+    // Ten of these SETs fill the keys.
     assert_eq!(calls(&mut client, "set"), 1010);
     assert_eq!(
         (&only(&json)["test"], &only(&json)["hit_rate"]),
@@ -241,7 +241,7 @@ fn a_rate_limit_is_obeyed() {
     let json = measured(&server, &["-t", "ping_mbulk", "--rate", "1000", "-n", "500", "--threads", "2"]);
     let test = only(&json);
     let elapsed = test["elapsed_s"].as_f64().unwrap();
-    // The last of them is due after 0.499 s.
+    // The last request is due after 0.499 s.
     assert!((0.499..2.0).contains(&elapsed), "{elapsed}");
     assert_eq!((&test["requests"], &test["asked_rate"]), (&Json::from(500), &Json::from(1000.0)));
     let json = measured(&server, &["-t", "ping_mbulk", "--rate", "2000", "--duration", "0.5", "-P", "4"]);
@@ -250,7 +250,8 @@ fn a_rate_limit_is_obeyed() {
     assert!((999..=1001).contains(&due), "{test}");
 }
 
-/// A server that answers every PING with `+PONG`. `before` is called first, with the number of the PING from 0.
+/// Starts a server that replies to every PING with `+PONG`. Before each reply, `before` is called with the number of
+/// the PING, counted from 0.
 fn strange_server(before: impl Fn(usize, &mut TcpStream) -> bool + Send + Sync + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -301,11 +302,11 @@ fn a_pause_of_the_server_counts_for_all_requests_that_were_due() {
         let latency = &only(&json)["latency_ms"];
         [&latency["p50"], &latency["p95"], &latency["max"]].map(|value| value.as_f64().unwrap())
     };
-    // A closed loop sees one slow request of a thousand.
+    // A closed loop measures one slow request of a thousand.
     let [_, p95, max] = percentiles(&[]);
     assert!(p95 < 250.0 && max >= 499.0, "{p95} {max}");
-    // At 1000 a second, 500 requests were due during the pause, the last of them at its end: a tenth of all waited for
-    // 400 ms or more.
+    // At 1000 requests per second, 500 are due during the pause, the last of them at its end: a tenth of all requests
+    // wait for 400 ms or more.
     let [_, p95, max] = percentiles(&["--rate", "1000"]);
     assert!(p95 >= 400.0 && max >= 499.0, "{p95} {max}");
 }
@@ -321,7 +322,7 @@ fn requests_never_sent_to_a_slow_server_are_reported() {
         serde_json::from_str(&run_at(port, &[&["--json"], &arguments[..]].concat()).out).unwrap();
     let test = only(&json);
     let never_sent = test["never_sent"].as_u64().unwrap();
-    // Two connections take at most forty a second.
+    // Two connections send at most forty requests per second.
     assert!((450..=500).contains(&never_sent), "{test}");
     assert!(test["latency_ms"]["p50"].as_f64().unwrap() > 100.0, "{test}");
     let text = run_at(port, &arguments).out;
@@ -420,7 +421,7 @@ fn servers_are_compared_in_pairs() {
     for round in rounds {
         let rate = |name: &str| round[name]["rps"].as_f64().unwrap();
         assert!((round["ratio"].as_f64().unwrap() - rate("other") / rate("first")).abs() < 1e-9);
-        // At two milliseconds per request, there are at most five hundred a second.
+        // At two milliseconds per request, there are at most five hundred per second.
         assert!(rate("other") <= 500.0, "{round}");
     }
     let ratios: Vec<f64> = rounds.iter().map(|round| round["ratio"].as_f64().unwrap()).collect();
@@ -680,7 +681,8 @@ fn connections_reconnect_or_run_without_replies_on_request() {
     );
     assert_eq!((run.code, run.err.as_str()), (0, ""), "{run:?}");
     assert!(run.out.contains("pipeline 3, a new connection for each"), "{run:?}");
-    // One connection for each of a hundred batches, those that fill or query, and the test's own.
+    // One connection for each of a hundred batches, the connections that fill keys or query facts, and the test's own
+    // connection.
     assert!((100..=104).contains(&(connections(&server) - before)), "{before}");
     let mut child =
         command(&["-p", &server.port().to_string(), "--pass=x", "--no-auth-warning", "-I", "-c", "7"])

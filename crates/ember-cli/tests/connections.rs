@@ -28,13 +28,13 @@ fn run(arguments: &[&str]) -> (bool, String) {
     said(&command(arguments).output().unwrap())
 }
 
-/// Whether the program succeeded, and all its output.
+/// Returns whether the program succeeded, and all its output.
 fn said(output: &Output) -> (bool, String) {
     let text = [output.stdout.as_slice(), &output.stderr].concat();
     (output.status.success(), String::from_utf8_lossy(&text).into_owned())
 }
 
-/// The first lines of a program that does not end on its own.
+/// Returns the first lines of output of a program that runs until it is killed.
 fn first_lines(arguments: &[&str], count: usize, after_first: impl FnOnce()) -> Vec<String> {
     let mut child = command(arguments).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -68,7 +68,7 @@ fn tls_trusts_only_the_given_authorities() {
         [&["-u", &uri, "--cacert", &authority][..], &identity, &["--no-raw", "client", "info"]].concat();
     let (is_fine, text) = run(&by_uri);
     assert!(is_fine && text.contains(" db=1 "), "{text}");
-    // Large values work, and many requests at once.
+    // Tests large values, and many requests at once.
     let value = "x".repeat(3_000_000);
     let mut set = command(&[&tls[..], &identity, &["-x", "set", "large"]].concat());
     let mut child = set.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -90,7 +90,7 @@ fn tls_trusts_only_the_given_authorities() {
         let (is_fine, text) = ping(&[wrong]);
         assert!(!is_fine && text.contains(why), "{wrong:?} {text}");
     }
-    // The server requires a certificate, of an authority that it knows.
+    // The server requires a client certificate from a CA that it trusts.
     let (is_fine, text) = ping(&[&tls]);
     assert!(!is_fine && text.contains("--cert FILE --key FILE"), "{text}");
     own_certificate(&folder, false, 4000);
@@ -115,8 +115,8 @@ fn tls_trusts_only_the_given_authorities() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// A self-signed certificate, `own.pem` with `own.key`, for the name `elsewhere`. The arguments say whether it is
-/// marked as an authority, as those of `openssl req -x509` are, and until which year it is valid.
+/// Creates a self-signed certificate, `own.pem` with `own.key`, for the name `elsewhere`. `is_authority`: whether it is
+/// marked as a CA, as by `openssl req -x509`; `last_year`: the last year in which it is valid.
 fn own_certificate(folder: &Path, is_authority: bool, last_year: i32) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(vec!["elsewhere".to_owned()]).unwrap();
@@ -154,7 +154,8 @@ fn a_self_signed_certificate_is_trusted_when_named() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Answers every request with one text and passes the requests on, until the test ends.
+/// Starts a server that replies to every request with one text, until the test ends. Returns its port and a receiver of
+/// the requests.
 fn answering(text: &'static [u8]) -> (u16, std::sync::mpsc::Receiver<Vec<u8>>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -194,7 +195,7 @@ fn commands_follow_cluster_redirections_on_request() {
     assert_eq!(run(&["-c", "-p", &port.to_string(), "get", "key"]), (true, "OK\n".to_owned()));
     let sent: Vec<u8> = requests.try_iter().flatten().collect();
     assert_eq!(sent, b"*1\r\n$6\r\nASKING\r\n*2\r\n$3\r\nget\r\n$3\r\nkey\r\n");
-    // A redirection loop is not followed forever: the last redirection is the answer.
+    // A redirection loop is not followed forever: the last redirection is printed as the reply.
     let (port, requests) = answering(b"-MOVED 1 :0\r\n");
     assert!(!run(&["-c", "-p", &port.to_string(), "get", "key"]).0);
     assert_eq!(requests.try_iter().count(), 1);
@@ -373,7 +374,7 @@ fn live_query_states_are_shown_until_they_end() {
     assert!(lines[0].contains("\"result\":\"10\""), "{lines:?}");
     assert!(lines[1].contains("\"result\":\"11\""), "{lines:?}");
     let version = lines[1].split("\"version\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
-    // A known state is not shown again; the first line waits for a change.
+    // A known state is not shown again; the first line shows the next change.
     let arguments = ["-p", &port, "--watch", "--since", &version, "GET", "price"];
     let mut child = command(&arguments).stdout(Stdio::piped()).spawn().unwrap();
     wait_until("the client watches", || run(&["-p", &port, "CLIENT", "LIST"]).1.contains(" queries=1"));
@@ -383,7 +384,7 @@ fn live_query_states_are_shown_until_they_end() {
     assert_eq!(shown.next().unwrap(), "12");
     child.kill().unwrap();
     child.wait().unwrap();
-    // A server that has not reached a version is asked again; each attempt counts as a moment here.
+    // While the server has not reached the version, the client asks again; each attempt advances the version here.
     let lines = first_lines(&["-p", &port, "--json", "--watch", "GET", "price"], 1, || ());
     let newest = lines[0].split("\"version\":\"").nth(1).unwrap().split('-').collect::<Vec<_>>();
     let ahead = format!("{}-{}-{}", newest[0], newest[1].parse::<u64>().unwrap() + 3, "0".repeat(32));

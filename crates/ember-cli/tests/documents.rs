@@ -80,6 +80,6 @@ fn the_command_lines_of_the_command_line_work() {
 
 #[test]
 fn the_command_lines_of_the_benchmark_work() {
-    // No command line needs results of another one.
+    // No command line depends on the results of another.
     assert!(run_document("benchmark-tool.md", 3) >= 10);
 }

@@ -23,7 +23,7 @@ use support::{assert_same, begin_aof, load_file, must, sample, seen, start, writ
 /// A directory for one test.
 struct Folder(PathBuf);
 
-/// The output and exit status of the program.
+/// The output and exit status of ember-cli.
 #[derive(Debug)]
 struct Run {
     code: i32,
@@ -44,7 +44,7 @@ impl Folder {
         self.0.join(name)
     }
 
-    /// Runs the program in the directory.
+    /// Runs ember-cli in the directory.
     fn run(&self, arguments: &[&str]) -> Run {
         self.run_with_key(arguments, None)
     }
@@ -67,7 +67,7 @@ impl Folder {
         fs::set_permissions(self.path(name), Permissions::from_mode(0o600)).unwrap();
     }
 
-    /// Writes an RDB file of the sample.
+    /// Writes an RDB file that contains the sample keyspace.
     fn snapshot(&self, name: &str, encryption: &Encryption) -> PathBuf {
         let path = self.path(name);
         let options = SaveOptions { version: FILE_VERSION, is_packed: false, encryption };
@@ -106,7 +106,7 @@ impl Folder {
         must(&mut local, "LLEN log").integer().unwrap()
     }
 
-    /// All files of the AOF and their bytes.
+    /// Returns the paths and contents of all files of the AOF.
     fn originals(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let entries = fs::read_dir(self.path("appendonlydir")).unwrap();
         let mut files: Vec<_> = entries
@@ -310,7 +310,7 @@ fn lost_keys_are_listed() {
     let path = folder.snapshot("dump.rdb", &Encryption::off());
     change(&path, |bytes| {
         let at = bytes.windows(6).position(|window| window == b"intset").unwrap();
-        // The width of the index's elements.
+        // Damages the width of the vector index's elements.
         bytes[at + 7] = 3;
     });
     let run = folder.run(&["repair", "dump.rdb", "-o", "new.rdb"]);
@@ -471,7 +471,7 @@ fn fill_store(kind: EngineKind, directory: &Path, encryption: &Encryption) {
     store.checkpoint(&position, fill).unwrap();
 }
 
-/// The files below a folder, with their bytes.
+/// Returns the files below a folder, with their contents.
 fn all_files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -527,7 +527,7 @@ fn encrypted_stores_need_their_key() {
         folder.write_keys("keys", &hex(5));
         let run = folder.run(&["check", "data", "--encryption-key-file", "keys"]);
         assert_eq!(run.code, 0, "{run:?}");
-        // A key for other files is no error.
+        // A configured key that is only for other files is no error.
         fill_store(kind, &folder.path("plain"), &Encryption::off());
         assert_eq!(folder.run_with_key(&["check", "plain"], Some(&hex(5))).code, 0);
     }
@@ -539,7 +539,7 @@ fn damage_anywhere_in_a_store_is_found() {
         let folder = Folder::new();
         fill_store(kind, &folder.path("data"), &Encryption::off());
         let files = all_files(&folder.path("data"));
-        // Non-zero bytes are in use: most others are unused space.
+        // Non-zero bytes are in use; most zero bytes are unused space.
         let is_used = |bytes: &[u8], at: usize| bytes[at] != 0;
         let places: Vec<(usize, usize)> = (0..files.len())
             .filter(|&file| !files[file].0.ends_with("lock.mdb"))
@@ -556,7 +556,7 @@ fn damage_anywhere_in_a_store_is_found() {
             assert_eq!(run.code == 0, run.err.is_empty(), "{run:?}");
             found += u32::from(run.code > 0);
             if run.code == 0 {
-                // The byte was not in use any more; or fjall takes it for a torn end of its log.
+                // The changed byte was not in use; or fjall treats the change as a torn end of its journal.
                 let is_all = run.out.contains("300 keys");
                 assert!(is_all || run.out.contains("all data are in its log"), "{run:?}");
             }

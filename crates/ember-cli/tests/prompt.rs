@@ -1,5 +1,5 @@
-//! The prompt, driven in a terminal: what it shows, completes and hints, and what the history contains and never
-//! contains.
+//! The prompt in a terminal: its output, completions and hints, and the contents of the history, which must not include
+//! secrets.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 use ember_testkit::{Directory, Server, find_ember_server};
 use rustix::termios::{LocalModes, tcgetattr};
 
-/// How long something may take to appear.
+/// The timeout for a text to appear on the screen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Lines and columns of the terminal. The lines suffice for a whole test: input typed before the prompt appears is
-/// shown twice, and answers are counted, so none may be scrolled out of view.
+/// Lines and columns of the terminal. There are enough lines for a whole test, because replies on the screen are
+/// counted, so none may be scrolled out of view. Input typed before the prompt appears is shown twice.
 const LINES: u16 = 200;
 const COLUMNS: u16 = 120;
 
@@ -86,7 +86,7 @@ impl Terminal {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Types a line and waits until the answer is on the screen once more than before.
+    /// Types a line and waits until the screen contains `answer` once more than before.
     fn run(&mut self, line: &str, answer: &str) {
         let count = |screen: &vt100::Screen| screen.contents().matches(answer).count();
         let before = count(self.screen.screen());
@@ -94,13 +94,13 @@ impl Terminal {
         self.wait_until(answer, |screen| count(screen) > before);
     }
 
-    /// Waits until a text is on the screen.
+    /// Waits until the screen contains a text.
     fn wait_for(&mut self, text: &str) {
         self.wait_until(text, |screen| screen.contents().contains(text));
     }
 
-    /// Waits until the line of the cursor is `line`, without blanks at its end. If hints follow the input, `line`
-    /// contains as much of them as it has after a bracket.
+    /// Waits until the line of the cursor is `line`, without blanks at its end. Hints that follow the input are
+    /// compared only as far as `line` contains them.
     fn wait_for_line(&mut self, line: &str) {
         self.wait_until(line, |screen| {
             let (row, _) = screen.cursor_position();
@@ -110,7 +110,7 @@ impl Terminal {
         });
     }
 
-    /// Waits until input is not echoed any more.
+    /// Waits until the terminal no longer echoes input.
     fn wait_for_silence(&self) {
         let deadline = Instant::now() + PATIENCE;
         while tcgetattr(&self.keys).unwrap().local_modes.contains(LocalModes::ECHO) {
@@ -130,7 +130,7 @@ impl Terminal {
         }
     }
 
-    /// The history, once ember-cli has ended.
+    /// Ends ember-cli, and returns the directory and the history.
     fn quit(mut self) -> (Rc<Directory>, String) {
         self.type_keys("quit\r");
         assert!(self.child.wait().unwrap().success());
@@ -141,7 +141,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -231,13 +231,13 @@ fn lines_are_stored_in_the_history_but_no_secrets() {
     terminal.run("set remembered yes", "OK");
     terminal.type_keys("clear\r");
     terminal.wait_for_line(&format!("{address}>"));
-    // Up: the last line in the history before this one.
+    // The Up key recalls the previous line of the history.
     terminal.type_keys("\x1b[A\x1b[A");
     terminal.wait_for_line(&format!("{address}> set remembered yes [NX"));
     terminal.type_keys("\x15");
     let (folder, history) = terminal.quit();
     assert!(history.contains("set remembered yes") && !history.contains("hunter"), "{history}");
-    // The next session has the history.
+    // The next session loads the history.
     let port = server.port().to_string();
     let mut next =
         Terminal::start_in(Rc::clone(&folder), &["-p", &port, "--no-auth-warning", "-a", "hunter2"]);

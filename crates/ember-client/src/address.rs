@@ -1,4 +1,4 @@
-//! The server's address and the credentials: from the options, the environment and a URI.
+//! The server's address and the credentials, determined from the options, the environment and a URI.
 
 use std::ffi::OsString;
 use std::io;
@@ -17,31 +17,31 @@ const PASSWORD_VARIABLES: [&str; 2] = ["EMBERCLI_AUTH", "REDISCLI_AUTH"];
 const WARNING: &str =
     "Warning: Using a password with '-a' or '-u' option on the command line interface may not be safe.";
 
-/// Where a server listens.
+/// The TCP port or unix socket on which a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// At a TCP port.
+    /// A TCP port.
     Tcp {
-        /// A name or an address.
+        /// The host name or IP address.
         host: String,
         /// The port.
         port: u16,
     },
-    /// At a unix socket.
+    /// A unix socket.
     Unix(PathBuf),
 }
 
 /// A user's name, if not the default one, and password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
-    /// The name; without one it is the default user.
+    /// The user name; `None` for the default user.
     pub user: Option<Vec<u8>>,
     /// The password.
     pub password: Vec<u8>,
 }
 
 impl Credentials {
-    /// Returns the command that authenticates with them.
+    /// Returns the command that authenticates with these credentials.
     pub fn command(&self) -> Vec<&[u8]> {
         let mut words: Vec<&[u8]> = vec![b"AUTH"];
         words.extend(self.user.as_deref());
@@ -53,7 +53,7 @@ impl Credentials {
 /// Everything that is needed to connect to a server.
 #[derive(Clone)]
 pub struct Address {
-    /// Where it listens.
+    /// The TCP port or unix socket of the server.
     pub place: Place,
     /// The TLS settings, if TLS is used.
     pub tls: Option<TlsSettings>,
@@ -64,10 +64,10 @@ pub struct Address {
 }
 
 impl Address {
-    /// Builds the address from the options. Warns about a password on the command line, where others can see it.
+    /// Builds the address from the options. Warns about a password on the command line, where other users can see it.
     ///
     /// # Errors
-    /// A message: the URI is invalid, or the password could not be read.
+    /// Returns a message if the URI is invalid, or the password cannot be read.
     pub fn of(options: &ServerOptions, tls: &TlsOptions, database: Option<u32>) -> Result<Address, String> {
         let uri = options.uri.as_deref().map(Uri::parse).transpose()?.unwrap_or_default();
         let place = match &options.socket {
@@ -114,7 +114,7 @@ impl Address {
     }
 }
 
-/// Reads the first line of standard input, without its end, and not a byte more.
+/// Reads the first line of standard input, without its line end, and no byte after it.
 fn first_line() -> io::Result<String> {
     let mut line = String::new();
     io::stdin().read_line(&mut line)?;

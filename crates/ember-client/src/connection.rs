@@ -14,16 +14,16 @@ use crate::tls::{self, TlsError};
 
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 
-/// The first byte that a server which requires TLS sends to a client without it: an alert record. No reply begins with
-/// it.
+/// The first byte of a TLS alert, which a server that requires TLS sends to a client without TLS. No reply begins with
+/// this byte.
 const TLS_ALERT: u8 = 0x15;
 
-/// Why a connection failed.
+/// The reason why a connection failed.
 #[derive(Debug)]
 pub enum ConnectError {
     /// The server is unreachable or does not respond.
     Io(io::Error),
-    /// The settings of TLS are wrong.
+    /// The TLS settings are invalid.
     Tls(TlsError),
 }
 
@@ -57,7 +57,7 @@ pub struct Connection {
 }
 
 enum Stream {
-    /// The flag says whether no data has arrived yet.
+    /// A TCP connection; the flag is true until the first data arrives.
     Tcp(TcpStream, bool),
     Unix(UnixStream),
     Tls(Box<rustls::StreamOwned<rustls::ClientConnection, TcpStream>>),
@@ -67,7 +67,7 @@ impl Connection {
     /// Opens a connection.
     ///
     /// # Errors
-    /// Those of the system; invalid certificates and keys.
+    /// Returns the errors of the system, and an error for invalid certificates and keys.
     pub fn open(address: &Address) -> Result<Connection, ConnectError> {
         let stream = match &address.place {
             Place::Unix(path) => Stream::Unix(UnixStream::connect(path).map_err(ConnectError::Io)?),
@@ -85,7 +85,7 @@ impl Connection {
     /// Sends a command.
     ///
     /// # Errors
-    /// Those of the socket.
+    /// Returns the errors of the socket.
     pub fn send<A: AsRef<[u8]>>(&mut self, command: &[A]) -> io::Result<()> {
         let mut bytes = Vec::new();
         encode_command(command, &mut bytes);
@@ -95,7 +95,7 @@ impl Connection {
     /// Sends encoded requests.
     ///
     /// # Errors
-    /// Those of the socket.
+    /// Returns the errors of the socket.
     pub fn send_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         let stream = self.stream.get_mut();
         stream.write_all(bytes)?;
@@ -105,7 +105,8 @@ impl Connection {
     /// Waits for the next reply.
     ///
     /// # Errors
-    /// Those of the socket; `UnexpectedEof` if the server has closed it, `InvalidData` if the data are not RESP.
+    /// Returns the errors of the socket; `UnexpectedEof` if the server has closed the connection, `InvalidData` if the
+    /// data is not RESP.
     pub fn receive(&mut self) -> io::Result<Value> {
         read_value(&mut self.stream)
     }
@@ -113,17 +114,17 @@ impl Connection {
     /// Sends a command and waits for its reply.
     ///
     /// # Errors
-    /// Those of [`Connection::send`] and [`Connection::receive`].
+    /// Returns the errors of [`Connection::send`] and [`Connection::receive`].
     pub fn ask<A: AsRef<[u8]>>(&mut self, command: &[A]) -> io::Result<Value> {
         self.send(command)?;
         self.receive()
     }
 
-    /// Sends commands together and waits for all their replies. They must be few, so that neither side blocks until the
-    /// other reads.
+    /// Sends commands together and waits for all their replies. The commands must be few, so that neither side blocks
+    /// while the other is not reading.
     ///
     /// # Errors
-    /// Those of [`Connection::ask`].
+    /// Returns the errors of [`Connection::ask`].
     pub fn ask_all<A: AsRef<[u8]>>(&mut self, commands: &[Vec<A>]) -> io::Result<Vec<Value>> {
         let mut bytes = Vec::new();
         commands.iter().for_each(|command| encode_command(command, &mut bytes));
@@ -149,7 +150,7 @@ impl Connection {
     /// [`Connection::read_some`]).
     ///
     /// # Errors
-    /// Those of the system.
+    /// Returns the errors of the system.
     pub fn set_nonblocking(&mut self) -> io::Result<()> {
         match self.stream.get_ref() {
             Stream::Tcp(stream, _) => stream.set_nonblocking(true),
@@ -161,7 +162,7 @@ impl Connection {
     /// Writes as much as the socket accepts, and returns the number of bytes.
     ///
     /// # Errors
-    /// Those of the socket.
+    /// Returns the errors of the socket.
     pub fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.stream.get_mut().write(bytes)
     }
@@ -169,7 +170,7 @@ impl Connection {
     /// Sends data buffered by TLS, the only layer that buffers.
     ///
     /// # Errors
-    /// Those of the socket; `WouldBlock` if not all could be sent.
+    /// Returns the errors of the socket; `WouldBlock` if the socket has not accepted all data.
     pub fn flush_some(&mut self) -> io::Result<()> {
         self.stream.get_mut().flush()
     }
@@ -178,7 +179,7 @@ impl Connection {
     /// filled directly.
     ///
     /// # Errors
-    /// Those of the socket.
+    /// Returns the errors of the socket.
     pub fn read_into(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.stream.read(buffer)
     }
@@ -199,7 +200,7 @@ impl Connection {
     /// Appends available data to `buffer` and returns the number of bytes, 0 at the end.
     ///
     /// # Errors
-    /// Those of the socket.
+    /// Returns the errors of the socket.
     pub fn read_some(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
         let bytes = self.stream.fill_buf()?;
         let count = bytes.len();
@@ -264,7 +265,7 @@ fn check_first(byte: Option<&u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Converts seconds from the command line; zero for NaN and negative numbers.
+/// Converts seconds from the command line to a duration; zero for NaN and negative numbers.
 pub fn seconds(number: f64) -> Duration {
     Duration::try_from_secs_f64(number).unwrap_or(Duration::ZERO)
 }

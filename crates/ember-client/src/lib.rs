@@ -1,4 +1,4 @@
-//! Shared by programs that talk to a server: command-line options, connections, and standard output.
+//! The client side of ember's programs: command-line options, connections to a server, and standard output.
 
 mod address;
 mod connection;

@@ -18,14 +18,14 @@ use rustls::{
 
 use crate::connection::ConnectError;
 
-/// The TLS options.
+/// The TLS settings of a connection.
 #[derive(Clone, Debug, Default)]
 pub struct TlsSettings {
-    /// The name that the certificate must have, if it is not that of the host.
+    /// The name that the certificate must contain; `None` for the host's name.
     pub name: Option<String>,
-    /// File with trusted certificates; None for the system's.
+    /// File with trusted CA certificates; `None` for the certificates of the system.
     pub authorities: Option<PathBuf>,
-    /// A directory of such files.
+    /// A directory of files with trusted CA certificates.
     pub directory: Option<PathBuf>,
     /// Whether any certificate is accepted.
     pub is_unchecked: bool,
@@ -47,10 +47,10 @@ fn wrong(what: impl Display) -> ConnectError {
     ConnectError::Tls(TlsError(what.to_string()))
 }
 
-/// Turns a TCP connection into a TLS one. The handshake is complete when this returns.
+/// Turns a TCP connection into a TLS connection. The handshake is complete when this returns.
 ///
 /// # Errors
-/// Invalid settings, or the reason why either side rejects the other.
+/// Returns an error for invalid settings, or the reason why either side rejects the other.
 pub(crate) fn handshake(
     settings: &TlsSettings,
     host: &str,
@@ -93,7 +93,7 @@ fn config(settings: &TlsSettings) -> Result<ClientConfig, ConnectError> {
     }
 }
 
-/// Loads the certificates that the settings name; `None` for those of the system.
+/// Loads the certificates that the settings name; `None` if they name none, so that the system's certificates apply.
 fn named_authorities(settings: &TlsSettings) -> Result<Option<Vec<CertificateDer<'static>>>, ConnectError> {
     if let Some(file) = &settings.authorities {
         return certificates(file).map(Some);
@@ -233,7 +233,7 @@ pub(crate) fn explain(error: &Error) -> String {
 const OLD_VERSION: &str =
     "has X.509 version 1 or 2, without extensions, but version 3 is required: reissue it with extensions";
 
-/// Whether a certificate has a version without extensions.
+/// Whether a certificate was rejected because its version does not support extensions.
 fn is_of_old_version(error: &CertificateError) -> bool {
     let CertificateError::Other(other) = error else { return false };
     matches!(other.0.downcast_ref(), Some(webpki::Error::UnsupportedCertVersion))
@@ -271,7 +271,7 @@ fn explain_certificate(error: &CertificateError) -> String {
     }
 }
 
-/// Accepts every certificate, for `--insecure`. The server must still prove that it has the key.
+/// Accepts every certificate, for `--insecure`. The server must still prove that it has the certificate's private key.
 #[derive(Debug)]
 struct Unchecked(Arc<CryptoProvider>);
 

@@ -1,5 +1,5 @@
-//! A headless browser controlled by WebDriver: JSON over HTTP as in the W3C's recommendation, and two commands of
-//! Chromium.
+//! A headless browser controlled by WebDriver: JSON over HTTP as in the W3C recommendation, and two commands specific
+//! to Chromium.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -14,7 +14,7 @@ use serde_json::{Value as Json, json};
 
 use crate::require_program;
 
-/// The timeout of a step, and of a page that is waited for.
+/// The timeout of a WebDriver command, and of waiting for a condition in the page.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The number of attempts to start a driver.
@@ -25,7 +25,7 @@ const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 /// Keys other than letters.
 pub mod key {
-    /// The tabulator.
+    /// The Tab key.
     pub const TAB: &str = "\u{e004}";
     /// The return key.
     pub const ENTER: &str = "\u{e007}";
@@ -33,11 +33,11 @@ pub mod key {
     pub const ESCAPE: &str = "\u{e00c}";
 }
 
-/// A browser with one page and a separate profile. It ends when it is dropped.
+/// A browser with one page and a separate profile. Dropping it closes the browser.
 #[derive(Debug)]
 pub struct Browser {
     driver: Child,
-    /// The driver's output; the driver would end if the reading side were closed.
+    /// The driver's output; the driver would end if the read end of the pipe were closed.
     _output: BufReader<ChildStdout>,
     port: u16,
     session: String,
@@ -63,20 +63,20 @@ fn start_driver() -> Option<(Child, BufReader<ChildStdout>, u16)> {
 }
 
 impl Browser {
-    /// Starts a browser with a window of 1280 by 900.
+    /// Starts a browser with a window of 1280 by 900 pixels.
     ///
     /// # Panics
-    /// If it is not installed, or does not start.
+    /// If the browser is not installed, or does not start.
     pub fn start() -> Browser {
         let chromium = require_program("chromium");
-        // The driver takes a free port of IPv4 and then the same one of IPv6, which another process may have: then it
-        // ends.
+        // The driver binds a free IPv4 port and then the same IPv6 port. If another process uses the latter, the driver
+        // ends, and is started again.
         let (driver, output, port) =
             (0..DRIVER_STARTS).find_map(|_| start_driver()).expect("chromedriver reports its port");
         let mut browser = Browser { driver, _output: output, port, session: String::new() };
         let options = json!({
             "binary": chromium,
-            // As root and in containers there is no sandbox, and little shared memory.
+            // As root and in containers, the sandbox is not available and shared memory is limited.
             "args": ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu",
                 "--window-size=1280,900"],
         });
@@ -91,12 +91,13 @@ impl Browser {
     /// Opens a page, and waits until it is loaded.
     ///
     /// # Panics
-    /// If the browser fails to do so; the same holds for all following functions.
+    /// If the browser reports an error; the same holds for all following functions.
     pub fn open(&self, url: &str) {
         self.act("/url", &json!({ "url": url }));
     }
 
-    /// Runs the body of a function in the page; returns its result, or that of the promise it returns.
+    /// Runs `body` as the body of a JavaScript function in the page. Returns its result; if that is a promise, the
+    /// promise's result.
     pub fn run(&self, body: &str) -> Json {
         self.act("/execute/sync", &json!({ "script": body, "args": [] }))
     }
@@ -147,7 +148,7 @@ impl Browser {
         count.as_u64().expect("a length is a number")
     }
 
-    /// Waits for the first element matching a selector, and clicks into its middle.
+    /// Waits for the first element matching a selector, and clicks its center.
     #[track_caller]
     pub fn click(&self, selector: &str) {
         self.wait_for(&format!("document.querySelector({}) !== null", json!(selector)));
@@ -165,14 +166,14 @@ impl Browser {
         self.act_on("xpath", &path, &[("click", json!({}))]);
     }
 
-    /// Clears a field and types into it.
+    /// Clears an input field and types `text` into it.
     #[track_caller]
     pub fn fill(&self, selector: &str, text: &str) {
         self.wait_for(&format!("document.querySelector({}) !== null", json!(selector)));
         self.act_on("css selector", selector, &[("clear", json!({})), ("value", json!({ "text": text }))]);
     }
 
-    /// Presses keys one after another, in the element with the focus.
+    /// Presses keys one after another; the focused element receives them.
     pub fn press(&self, keys: &str) {
         let presses: Vec<Json> = keys
             .chars()
@@ -186,14 +187,14 @@ impl Browser {
         );
     }
 
-    /// Sets the system's colour preference as seen by the page.
+    /// Sets the preferred colour scheme that the page observes.
     pub fn prefer_dark(&self, is_dark: bool) {
         let value = if is_dark { "dark" } else { "light" };
         let features = json!([{ "name": "prefers-color-scheme", "value": value }]);
         self.chromium("Emulation.setEmulatedMedia", json!({ "features": features }));
     }
 
-    /// Sets the width and height of the page, in its own pixels.
+    /// Sets the width and height of the page, in CSS pixels.
     pub fn resize(&self, width: u32, height: u32) {
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
         self.chromium("Emulation.setDeviceMetricsOverride", size);
@@ -212,15 +213,15 @@ impl Browser {
         fs::write(path, picture).expect("a picture can be written");
     }
 
-    /// Returns what the page, or the browser on its behalf, has written to the console since the last call.
+    /// Returns the console messages of the page since the last call, including those of the browser about the page.
     pub fn console(&self) -> Vec<String> {
         let entries = self.act("/se/log", &json!({ "type": "browser" }));
         let entries = entries.as_array().expect("the log is a list");
         entries.iter().map(|entry| entry["message"].to_string()).collect()
     }
 
-    /// Finds an element and performs actions on it, in order. If the page replaces it meanwhile, all actions are
-    /// repeated on the new one.
+    /// Finds an element and performs actions on it, in order. If the page replaces the element in between, all actions
+    /// are repeated on the new element.
     #[track_caller]
     fn act_on(&self, using: &str, value: &str, actions: &[(&str, Json)]) {
         let end = Instant::now() + PATIENCE;
@@ -245,7 +246,7 @@ impl Browser {
         Ok(())
     }
 
-    /// Sends a command of the session.
+    /// Sends a command of the WebDriver session and returns its result.
     #[track_caller]
     fn act(&self, path: &str, parameters: &Json) -> Json {
         self.call("POST", &format!("{}{path}", self.session), parameters)
@@ -269,7 +270,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Closes the browser; it may be closed already.
+        // Closes the browser; an error means that it is already closed.
         let _ = exchange(self.port, "DELETE", &self.session, &Json::Null);
         let _ = self.driver.kill();
         let _ = self.driver.wait();

@@ -1,4 +1,5 @@
-//! All data of a server that clients can see, and that its replicas must have, too: more than DEBUG DIGEST covers.
+//! Determines all data of a server that is visible to clients and that its replicas must also have. It covers more than
+//! DEBUG DIGEST.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +10,11 @@ use crate::exceptions::comparable_contents;
 /// The default number of databases in all servers.
 const DATABASES: usize = 16;
 
-/// The maximum number of pending messages of a group that are compared.
+/// The maximum number of pending entries of a consumer group that are compared.
 const PENDING_MAX: &str = "100000";
 
-/// Returns a line about each key of all databases, by database and key. Anything that depends on the age or the form of
-/// a value is left out, because a replica may differ; so are the fields in `left_out` of the groups of streams. O(all
+/// Returns a line about each key of all databases, by database and key. Omits everything that depends on the age or the
+/// encoding of a value, because a replica may differ, and the fields of stream groups that `left_out` names. O(all
 /// data).
 pub fn contents(server: &Server, left_out: &[&str]) -> BTreeMap<String, String> {
     let mut client = server.client();
@@ -28,8 +29,8 @@ pub fn contents(server: &Server, left_out: &[&str]) -> BTreeMap<String, String> 
     lines
 }
 
-/// Returns when the fields of hashes expire, by database and key, for those that do. O(all data); the server must
-/// support such fields.
+/// Returns the expiry times of hash fields, by database and key, for hashes with such fields. O(all data); the server
+/// must support field expiry.
 pub fn field_expiries(server: &Server) -> BTreeMap<String, String> {
     let mut client = server.client();
     let mut lines = BTreeMap::new();
@@ -44,7 +45,7 @@ pub fn field_expiries(server: &Server) -> BTreeMap<String, String> {
             let count = fields.len().to_string();
             let mut words = vec![b"HPEXPIRETIME".as_slice(), key, b"FIELDS", count.as_bytes()];
             words.extend(&fields);
-            // Other types have no fields.
+            // Values of other types have no fields.
             let times = client.command(&words);
             let times = fields.iter().zip(times.elements().unwrap_or_default());
             for (field, time) in times.filter(|(_, time)| time.integer() != Some(-1)) {
@@ -85,21 +86,21 @@ fn line(client: &mut RawClient, key: &[u8], left_out: &[&str]) -> String {
     };
     let mut value = render(&comparable_contents(&kind, &ask(words)));
     if kind == "zset" {
-        // Small sorted sets do not store the sign of zero, large ones do: a copy may be in the small form of one that
-        // had become large.
+        // Small sorted sets do not store the sign of zero, large ones do: a replica's copy may have the small encoding
+        // although the original was converted to the large one.
         value = value.replace("\"-0\"", "\"0\"");
     }
     format!("{kind} expires {expires}: {value}")
 }
 
-/// The fields of a map in RESP2 form, without those with these names.
+/// Formats the fields of a map in RESP2 form, omitting the fields that `left_out` names.
 fn fields_without(map: &Value, left_out: &[&str]) -> String {
     let words = map.elements().unwrap_or_default();
     let kept = words.chunks(2).filter(|pair| !left_out.contains(&pair[0].text().as_str()));
     kept.map(|pair| format!("{} {} ", pair[0].text(), render(&pair[1]))).collect()
 }
 
-/// Formats entries, and groups with their consumers and pending entries, but without times.
+/// Formats the entries and groups of a stream, with consumers and pending entries, but without times.
 fn stream(client: &mut RawClient, key: &[u8], left_out: &[&str]) -> String {
     let mut ask = |words: &[&[u8]]| client.command(words);
     let forms = ["radix-tree-keys", "radix-tree-nodes"];

@@ -9,35 +9,37 @@ use ember_testkit::{RawClient, Server, Value, encode_command, quote, render};
 use crate::exceptions::{Case, allowances, comparable_contents, comparable_encoding, replies_agree};
 use crate::generate::{COMMANDS, Draw, Outcome, Step, Words, is_key};
 
-/// Connections to each server; one is used at a time, so the order of commands is the same on both.
+/// The number of connections to each server. Only one is used at a time, so both servers receive the commands in the
+/// same order.
 const CONNECTION_COUNT: usize = 4;
 
 /// The maximum number of commands in one write.
 const BATCH_COMMANDS_MAX: usize = 64;
 
-/// Bytes of requests after which a batch is sent: far below the socket buffers, since everything is written before any
-/// reply is read.
+/// Size of the requests in bytes after which a batch is sent: far smaller than the socket buffers, since all requests
+/// of a batch are written before any reply is read.
 const BATCH_BYTES_MAX: usize = 32 * 1024;
 
 /// The default number of databases in both servers.
 const DATABASE_COUNT: usize = 16;
 
-/// Commands remembered for the report of a difference.
+/// The number of latest commands stored for the report of a difference.
 const HISTORY_COUNT: usize = 20_000;
 
-/// Commands shown in that report.
+/// The maximum number of commands in that report.
 const REPORT_COMMANDS_MAX: usize = 40;
 
-/// Differences after which a run stops; between them both servers are emptied, so one bug does not cause the next.
+/// The number of differences after which a run stops. After each difference both servers are emptied, so that one bug
+/// does not cause several.
 const DIFFERENCES_MAX: usize = 25;
 
-/// Commands between two comparisons of the whole keyspace.
+/// The number of commands between two comparisons of the whole keyspace.
 const KEYSPACE_CHECK_INTERVAL: usize = 10_000;
 
 /// The maximum number of rounds of SCAN.
 const SCAN_ROUNDS_MAX: usize = 100_000;
 
-/// Characters of a value that are compared with the other server's.
+/// The maximum number of characters of a value that are compared with the other server's.
 const CONTENTS_CHARACTERS_MAX: usize = 100_000;
 
 /// The timeout of a reply: batches take milliseconds, and an unresponsive server must not delay the run.
@@ -46,16 +48,16 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
 /// The protocol of the connections of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// The default protocol.
+    /// RESP2, the default protocol.
     Resp2,
-    /// After HELLO 3.
+    /// RESP3, selected with HELLO 3.
     Resp3,
 }
 
 /// The parameters of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// Equal seeds give equal commands.
+    /// The seed of the random commands; equal seeds produce equal commands.
     pub seed: u64,
     /// The number of commands to send to each server.
     pub commands: usize,
@@ -66,8 +68,8 @@ pub struct Plan {
 /// Runs a plan against both servers.
 ///
 /// # Panics
-/// If a reply differs and no exception allows it: the message has the seed, the command, both replies and the latest
-/// commands on the same keys. Several differences are collected before the run ends.
+/// If a reply differs and no exception allows it. The message contains the seed, the command, both replies and the
+/// latest commands on the same keys. Several differences are collected before the run ends.
 pub fn compare_servers(redis: &Server, ember: &Server, plan: Plan) {
     let mut run = Run::new(redis, ember, plan);
     while run.sent < plan.commands && run.differences.len() < DIFFERENCES_MAX && !run.broken {
@@ -101,15 +103,15 @@ struct Run<'a> {
     plan: Plan,
     draw: Draw,
     servers: [&'a Server; 2],
-    /// `[redis, ember]` of each connection.
+    /// The clients `[redis, ember]` of each connection.
     connections: Vec<[RawClient; 2]>,
-    /// Whether HELLO or RESET may have changed the protocol of a connection.
+    /// For each connection, whether HELLO or RESET may have changed its protocol.
     changed: Vec<bool>,
     sent: usize,
     history: VecDeque<(usize, Words)>,
     seen: BTreeSet<String>,
     differences: Vec<String>,
-    /// Whether a connection broke or timed out: the following commands would only repeat that, slowly.
+    /// Whether a connection broke or timed out: then the run stops, because each further command would time out, too.
     broken: bool,
     next_keyspace_check: usize,
 }
@@ -279,7 +281,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Records a difference with the commands that led to it, and starts over.
+    /// Records a difference with the commands that led to it, and calls [`Run::start_over`].
     fn differ(&mut self, mut text: String, words: &[Vec<u8>]) {
         let keys: BTreeSet<&Vec<u8>> = words.iter().skip(1).filter(|word| is_key(word)).collect();
         let related = |other: &Words| {
@@ -331,7 +333,7 @@ fn follow_database(database: &mut usize, words: &Words) {
     }
 }
 
-/// The keys of a database, each with a line about it.
+/// The keys of a database, each with a line that describes it.
 type Keyspace = BTreeMap<Vec<u8>, String>;
 
 struct Reply {
@@ -339,7 +341,8 @@ struct Reply {
     value: Value,
 }
 
-/// Sends a batch followed by a marker (unless it closes the connection), and reads the replies before the marker.
+/// Sends a batch, followed by a marker unless the batch closes the connection, and returns the replies before the
+/// marker.
 fn exchange(client: &mut RawClient, steps: &[Step], closes: bool) -> Result<Vec<Reply>, String> {
     let marker: &[u8] = b"$14\r\nend of a batch\r\n";
     let mut bytes = Vec::new();
@@ -366,7 +369,7 @@ fn exchange(client: &mut RawClient, steps: &[Step], closes: bool) -> Result<Vec<
     Ok(replies)
 }
 
-/// `CLIENT|GETNAME`, `GET`: the first word in upper case, with the second for containers of subcommands.
+/// Returns the command's name in upper case, including the subcommand: `GET`, `CLIENT|GETNAME`.
 fn command_name(words: &[Vec<u8>]) -> String {
     const CONTAINERS: [&str; 11] = [
         "CLIENT", "OBJECT", "COMMAND", "CONFIG", "SLOWLOG", "LATENCY", "MEMORY", "MODULE", "DEBUG", "XGROUP",
@@ -423,7 +426,7 @@ fn scan_all(client: &mut RawClient, words: &Words) -> Result<BTreeSet<String>, S
     Err("SCAN does not end".to_owned())
 }
 
-/// Returns all data of a database that clients can see, one line per key, sorted.
+/// Returns all data of a database that is visible to clients, one line per key, sorted.
 fn keyspace(client: &mut RawClient, database: usize) -> Keyspace {
     client.run(&format!("SELECT {database}"));
     let keys = client.run("KEYS *");
@@ -445,7 +448,7 @@ fn keyspace(client: &mut RawClient, database: usize) -> Keyspace {
         let value: String = value.chars().take(CONTENTS_CHARACTERS_MAX).collect();
         let encoding = render(&ask(&[b"OBJECT", b"ENCODING", key]));
         let encoding = comparable_encoding(&kind, &encoding);
-        // Only whether there is an expiry: relative ones differ by the time between two commands.
+        // Only the existence of an expiry is compared: remaining times differ by the time between two commands.
         let expiry =
             ask(&[b"EXPIRETIME", key]).integer().map_or(0, |seconds| if seconds < 0 { seconds } else { 1 });
         lines.insert(key.to_vec(), format!("{} {kind} {encoding} expiry {expiry} {value}", quote(key)));
@@ -453,7 +456,7 @@ fn keyspace(client: &mut RawClient, database: usize) -> Keyspace {
     lines
 }
 
-/// Returns name and arity of all commands with generators, subcommands included, from Redis.
+/// Returns the names and arities, as reported by Redis, of all commands with generators, including subcommands.
 pub(crate) fn arities(redis: &mut RawClient) -> Vec<(String, i64)> {
     let names = COMMANDS.iter().copied().flatten().map(|generator| generator.name);
     let mut words = vec!["COMMAND", "INFO"];
@@ -472,7 +475,7 @@ pub(crate) fn arities(redis: &mut RawClient) -> Vec<(String, i64)> {
     // Commands of client tracking are not part of the comparison.
     let tracking = ["client|tracking", "client|trackinginfo", "client|caching", "client|getredir"];
     arities.retain(|(name, _)| !tracking.contains(&name.as_str()));
-    // QUIT closes the connection whatever its arguments are.
+    // QUIT closes the connection even with wrong arguments.
     arities.retain(|(name, _)| name != "quit");
     arities
 }

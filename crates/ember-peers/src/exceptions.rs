@@ -9,37 +9,37 @@ type Pairs = Vec<(Value, Value)>;
 /// A command with the replies of both servers.
 #[derive(Debug)]
 pub(crate) struct Case<'a> {
-    /// The command in upper case, with its subcommand if it has any: `CLIENT|GETNAME`.
+    /// The command in upper case, including its subcommand, if any: `CLIENT|GETNAME`.
     pub(crate) name: &'a str,
     pub(crate) words: &'a [Vec<u8>],
     pub(crate) redis: &'a Value,
     pub(crate) ember: &'a Value,
 }
 
-/// The condition for the replies instead of equal bytes.
+/// The condition that the two replies must fulfil instead of having equal bytes.
 enum Rule {
     /// The same elements in any order.
     Unordered,
-    /// Integers that differ by at most this, if both are positive; equal otherwise. Generated expiries are ten minutes
-    /// apart, so half a minute distinguishes them even when a busy machine delays one of the servers.
+    /// Integers that differ by at most this number if both are positive, and are equal otherwise. Generated expiries
+    /// are ten minutes apart, so half a minute distinguishes them even when a busy machine delays one of the servers.
     Near(i64),
     /// Replies of the same type; errors must be equal.
     SameKind,
-    /// Equal maps except for these fields, which both must have.
+    /// Maps that are equal except for these fields, which both maps must contain.
     ExceptFields(&'static [&'static str]),
-    /// True for valid replies.
+    /// Replies for which this function returns true.
     Checked(fn(&Case) -> bool),
 }
 
 struct Exception {
-    /// Command, or `COMMAND|SUBCOMMAND`, in upper case.
+    /// The command, or `COMMAND|SUBCOMMAND`, in upper case.
     name: &'static str,
     rule: Rule,
-    /// Why the bytes cannot be equal.
+    /// The reason why the bytes cannot be equal.
     reason: &'static str,
 }
 
-/// For blocking calls.
+/// The reason for blocking commands in scripts.
 const IN_SCRIPTS: &str = "callable from scripts since 7.2";
 
 const TIME_PASSES: &str = "each server reads its own clock at a different time";
@@ -60,7 +60,7 @@ const STREAM_INFO: &str = "times differ; ember does not keep entries in a radix 
 const COLLATED: &str =
     "Redis compares texts up to their first NUL; texts equal up to there have no defined order";
 
-/// A timeout of more than 2^63 ms.
+/// Returns the exception for a timeout of more than 2^63 ms.
 const fn excessive_timeout(name: &'static str) -> Exception {
     let rule = Rule::Checked(|case| {
         is_error(case.redis, "ERR timeout is negative") && is_error(case.ember, "ERR timeout is out of range")
@@ -69,7 +69,7 @@ const fn excessive_timeout(name: &'static str) -> Exception {
 }
 
 const EXCEPTIONS: &[Exception] = &[
-    // Unspecified order.
+    // Replies whose order is unspecified.
     Exception { name: "KEYS", rule: Rule::Unordered, reason: "keys are in hash table order" },
     Exception { name: "SCAN", rule: Rule::Unordered, reason: "keys are in hash table order" },
     Exception {
@@ -118,13 +118,13 @@ const EXCEPTIONS: &[Exception] = &[
         rule: Rule::Checked(is_cut_hyperloglog),
         reason: "Redis decodes the byte after a value whose last run is truncated",
     },
-    // Time.
+    // Replies that depend on the time.
     Exception { name: "TTL", rule: Rule::Near(30), reason: TIME_PASSES },
     Exception { name: "PTTL", rule: Rule::Near(30_000), reason: TIME_PASSES },
     Exception { name: "EXPIRETIME", rule: Rule::Near(30), reason: TIME_PASSES },
     Exception { name: "PEXPIRETIME", rule: Rule::Near(30_000), reason: TIME_PASSES },
     Exception { name: "OBJECT|IDLETIME", rule: Rule::Checked(small_integers_or_equal), reason: TIME_PASSES },
-    // Facts about the server instead of the data.
+    // Replies about the server instead of its data.
     Exception {
         name: "HELLO",
         rule: Rule::ExceptFields(&["server", "version", "id"]),
@@ -148,7 +148,7 @@ const EXCEPTIONS: &[Exception] = &[
     Exception { name: "DEBUG|HELP", rule: Rule::Checked(help), reason: HELP_TEXT },
     Exception { name: "XGROUP|HELP", rule: Rule::Checked(help), reason: HELP_TEXT },
     Exception { name: "XINFO|HELP", rule: Rule::Checked(help), reason: HELP_TEXT },
-    // Streams.
+    // Replies about streams.
     Exception { name: "XPENDING", rule: Rule::Checked(pending_entries), reason: TIME_PASSES },
     Exception { name: "XINFO|STREAM", rule: Rule::Checked(stream_info), reason: STREAM_INFO },
     Exception { name: "XINFO|GROUPS", rule: Rule::Checked(stream_info), reason: STREAM_INFO },
@@ -163,7 +163,7 @@ const EXCEPTIONS: &[Exception] = &[
     },
     Exception { name: "SORT", rule: Rule::Checked(same_up_to_nul), reason: COLLATED },
     Exception { name: "SORT_RO", rule: Rule::Checked(same_up_to_nul), reason: COLLATED },
-    // Redis 7.2.
+    // Replies that changed in Redis 7.2.
     Exception { name: "ZRANK", rule: Rule::Checked(rank_with_score), reason: SINCE_7_2 },
     Exception { name: "ZREVRANK", rule: Rule::Checked(rank_with_score), reason: SINCE_7_2 },
     Exception { name: "OBJECT|ENCODING", rule: Rule::Checked(compact_since_7_2), reason: COMPACT_SINCE_7_2 },
@@ -192,13 +192,13 @@ const EXCEPTIONS: &[Exception] = &[
 ];
 
 /// Whether ember's reply is valid, given redis-server's reply to the same command in the same state. Doubles are
-/// compared as numbers: 7.0.15 writes 17 digits, 7.2 only as many as identify the number.
+/// compared as numbers: Redis 7.0.15 writes 17 digits, 7.2 only as many as identify the number.
 pub(crate) fn replies_agree(case: &Case) -> bool {
     let (redis, ember) = (&with_short_doubles(case.redis), &with_short_doubles(case.ember));
     agree(case) || agree(&Case { redis, ember, ..*case })
 }
 
-/// Returns the reply with each double in the format of 7.2.
+/// Returns the reply with each double in the format of Redis 7.2.
 fn with_short_doubles(value: &Value) -> Value {
     let short = |text: &[u8]| match std::str::from_utf8(text).map(str::parse::<f64>) {
         Ok(Ok(number)) => number.to_string().into_bytes(),
@@ -232,7 +232,7 @@ fn agree(case: &Case) -> bool {
     })
 }
 
-/// A HyperLogLog modified by other commands, shown by DECODE.
+/// Whether the case is PFDEBUG DECODE of a HyperLogLog that other commands have modified.
 fn is_cut_hyperloglog(case: &Case) -> bool {
     case.words[1].eq_ignore_ascii_case(b"decode")
         && matches!(case.redis, Value::Bulk(_))
@@ -271,7 +271,7 @@ fn without(value: &Value, fields: &[&str]) -> Option<(Discriminant<Value>, Pairs
     Some((discriminant(value), pairs))
 }
 
-/// Whether replies have the same type and, for aggregates, the same number of elements.
+/// Whether both replies have the same type and, if they are aggregates, the same number of elements.
 fn as_many(case: &Case) -> bool {
     let count = |value: &Value| value.elements().map(<[Value]>::len);
     !case.redis.is_error()
@@ -279,7 +279,7 @@ fn as_many(case: &Case) -> bool {
         && count(case.redis) == count(case.ember)
 }
 
-/// Whether replies have the same fields with the same values, as a map or as the elements of an array.
+/// Whether both replies have the same fields with the same values, as a map or as the elements of an array.
 fn same_fields(case: &Case) -> bool {
     let fields = |value: &Value| comparable_contents("hash", &sorted_maps(value));
     discriminant(case.redis) == discriminant(case.ember) && fields(case.redis) == fields(case.ember)
@@ -290,7 +290,7 @@ fn sorted_maps(value: &Value) -> Value {
     if matches!(value, Value::Map(_)) { sorted(value) } else { value.clone() }
 }
 
-/// `SORT … ALPHA` of elements that differ only after a NUL, as far as the reply shows them.
+/// Whether replies to `SORT … ALPHA` differ only in the order of elements that are equal up to a NUL.
 fn same_up_to_nul(case: &Case) -> bool {
     let has = |option: &[u8]| case.words.iter().any(|word| word.eq_ignore_ascii_case(option));
     let (Some(redis), Some(ember)) = (case.redis.elements(), case.ember.elements()) else { return false };
@@ -300,7 +300,7 @@ fn same_up_to_nul(case: &Case) -> bool {
         shown => shown,
     };
     let width = patterns.len().max(1);
-    // If the reply does not contain the element, only the set of rows can be compared.
+    // If the rows of the reply do not contain the element, only the set of rows can be compared.
     let text = |row: &[Value]| {
         shown.map(|shown| {
             row[shown].bytes().map(|text| text.split(|byte| *byte == 0).next().map(<[u8]>::to_vec))
@@ -341,8 +341,8 @@ fn compact_since_7_2(case: &Case) -> bool {
         || encodings == (Some(b"quicklist"), Some(b"listpack"))
 }
 
-/// Returns the name of an encoding for a type (in `TYPE`'s words) in a form that both servers share; see
-/// [`COMPACT_SINCE_7_2`].
+/// Returns the name of an encoding of a type, named as by `TYPE`, such that the results of both servers are comparable;
+/// see [`COMPACT_SINCE_7_2`].
 pub(crate) fn comparable_encoding<'a>(kind: &str, encoding: &'a str) -> &'a str {
     match (kind, encoding) {
         ("set", "\"listpack\"") => "\"hashtable\"",
@@ -351,8 +351,8 @@ pub(crate) fn comparable_encoding<'a>(kind: &str, encoding: &'a str) -> &'a str 
     }
 }
 
-/// Returns the contents of a key of a type (in `TYPE`'s words) in a form that both servers share: members and fields
-/// sorted.
+/// Returns the contents of a key of a type, named as by `TYPE`, in a form that is comparable between servers: members
+/// and fields sorted.
 pub(crate) fn comparable_contents(kind: &str, contents: &Value) -> Value {
     match (kind, contents.elements()) {
         ("set", Some(_)) => sorted(contents),
@@ -379,10 +379,10 @@ fn small_integers_or_equal(case: &Case) -> bool {
     small(case.redis) && small(case.ember)
 }
 
-/// Times from this one on, in ms, are current Unix times.
+/// Numbers from this one on are Unix times in ms that depend on the clock.
 const NOW_MIN_MS: i64 = 1_500_000_000_000;
 
-/// Fields of XINFO that may differ.
+/// Fields of XINFO replies that may differ.
 const STREAM_INFO_FIELDS: [&str; 7] =
     ["radix-tree-nodes", "entries-read", "lag", "idle", "inactive", "seen-time", "active-time"];
 
@@ -390,7 +390,7 @@ fn stream_info(case: &Case) -> bool {
     without_stream_fields(case.redis) == without_stream_fields(case.ember)
 }
 
-/// Returns the reply without those fields, and with the same number for all current times.
+/// Returns the reply without [`STREAM_INFO_FIELDS`], and with the same number for all times from [`NOW_MIN_MS`] on.
 fn without_stream_fields(value: &Value) -> Value {
     let is_field =
         |name: &Value| STREAM_INFO_FIELDS.iter().any(|field| name.bytes() == Some(field.as_bytes()));
@@ -416,7 +416,7 @@ fn without_stream_fields(value: &Value) -> Value {
     }
 }
 
-/// The same pending entries, with similar idle times.
+/// Whether both replies contain the same pending entries, with similar idle times.
 fn pending_entries(case: &Case) -> bool {
     let (Some(redis), Some(ember)) = (case.redis.elements(), case.ember.elements()) else { return false };
     redis.len() == ember.len()
@@ -435,12 +435,12 @@ fn pending_entries(case: &Case) -> bool {
         })
 }
 
-/// Both report keys without IDs; 7.2 names the command and the ID.
+/// Whether both replies are errors about keys without IDs, whose text since 7.2 names the command and the ID.
 fn unbalanced_streams(case: &Case) -> bool {
     if is_error(case.redis, "ERR Invalid stream ID specified as stream command argument")
         && case.words.iter().any(|word| word == b"+")
     {
-        // The last entry of a stream, as in Redis 7.4; invalid for a group.
+        // The ID `+` means the last entry of a stream, as in Redis 7.4; it is invalid for a group.
         let is_of_group = case.words[0].eq_ignore_ascii_case(b"xreadgroup");
         return is_of_group
             == is_error_of(case.ember, "ERR The + ID is meaningless in the context of XREADGROUP");
@@ -459,7 +459,7 @@ fn is_error(value: &Value, text: &str) -> bool {
     matches!(value, Value::Error(error) if error == text.as_bytes())
 }
 
-/// `ZRANK key member WITHSCORE`, for which 7.0.15 reports one argument too many.
+/// Whether ember's reply to `ZRANK key member WITHSCORE` is valid; 7.0.15 reports one argument too many.
 fn rank_with_score(case: &Case) -> bool {
     let has_more = is_error(
         case.redis,
@@ -477,7 +477,7 @@ fn rank_with_score(case: &Case) -> bool {
     has_more && is_answer
 }
 
-/// `CLIENT NO-TOUCH ON|OFF`.
+/// Whether ember's reply to `CLIENT NO-TOUCH ON|OFF` is valid.
 fn no_touch(case: &Case) -> bool {
     match case.words {
         [_, _, switch] if switch.eq_ignore_ascii_case(b"on") || switch.eq_ignore_ascii_case(b"off") => {
@@ -488,7 +488,8 @@ fn no_touch(case: &Case) -> bool {
     }
 }
 
-/// `COMMAND GETKEYS name`, for which 7.0.15 reports one argument too few. A call without arguments has no keys.
+/// Whether ember's reply to `COMMAND GETKEYS name` is valid; 7.0.15 reports one argument too few. A call without
+/// arguments has no keys.
 fn keys_of_one_word(case: &Case) -> bool {
     case.words.len() == 3
         && is_error_of(case.redis, "ERR wrong number of arguments for 'command|getkeys")
@@ -497,7 +498,7 @@ fn keys_of_one_word(case: &Case) -> bool {
             || is_error(case.ember, "ERR Invalid number of arguments specified for command"))
 }
 
-/// `CLIENT SETINFO LIB-NAME|LIB-VER text`: printable text without blanks.
+/// Whether ember's reply to `CLIENT SETINFO LIB-NAME|LIB-VER text` is valid: `text` must be printable, without blanks.
 fn setinfo(case: &Case) -> bool {
     match case.words {
         [_, _, field, text] => {
@@ -516,7 +517,7 @@ fn is_wrong_type(value: &Value) -> bool {
     is_error(value, "WRONGTYPE Operation against a key holding the wrong kind of value")
 }
 
-/// 7.2 checks these first: a syntax error, or an invalid number.
+/// Whether ember reports a syntax error or an invalid number, which since 7.2 is checked before whether the key exists.
 fn bad_arguments_of_a_missing_key(case: &Case) -> bool {
     let error = is_error(case.ember, "ERR syntax error")
         || is_error(case.ember, "ERR value is not an integer or out of range");
@@ -524,7 +525,7 @@ fn bad_arguments_of_a_missing_key(case: &Case) -> bool {
     error && case.words.len() > 2 && key_came_first
 }
 
-/// BITCOUNT with a start and no end.
+/// Whether the case is BITCOUNT with a start and no end.
 fn start_alone(case: &Case) -> bool {
     let is_answer = matches!(case.ember, Value::Integer(0..))
         || is_error(case.ember, "ERR value is not an integer or out of range")
@@ -535,8 +536,8 @@ fn start_alone(case: &Case) -> bool {
 /// A fact in COMMAND INFO or COMMAND DOCS in which ember deliberately differs from redis-server 7.0.15.
 #[derive(Debug)]
 pub struct FactException {
-    /// Lower-case command name, including `container|subcommand`; `*` for every command, `*` and a suffix for those
-    /// whose names end with it.
+    /// Lower-case command name, including `container|subcommand`; `*` for every command, `*` and a suffix for all
+    /// commands whose names end with that suffix.
     pub command: &'static str,
     /// The fact: `exists`, `arity`, `flags`, `keys`, `acl`, `tips`, `specs` of COMMAND INFO; `since`, `group`,
     /// `arguments`, … of COMMAND DOCS.
@@ -550,7 +551,7 @@ impl FactException {
         FactException { command, fact, reason }
     }
 
-    /// Whether it applies to a command.
+    /// Whether the exception applies to a command.
     pub fn covers(&self, name: &str) -> bool {
         self.command.strip_prefix('*').map_or(self.command == name, |end| name.ends_with(end))
     }
@@ -751,7 +752,7 @@ mod tests {
         let (one, other) = (texts(&["1", "a\0x", "2", "a\0y"]), texts(&["2", "a\0y", "1", "a\0x"]));
         let (mixed, line) = (texts(&["1", "a\0y", "2", "a\0x"]), "SORT k ALPHA GET w_* GET #");
         assert!(agree("SORT", line, one.clone(), other.clone()) && !agree("SORT", line, one.clone(), mixed));
-        // Without the element in the reply, any order of the same rows is accepted, but no other rows.
+        // If the rows do not contain the element, any order of the same rows is accepted, but no other rows.
         let line = "SORT k ALPHA GET w_* GET v_*";
         let others = texts(&["1", "a\0y", "2", "a\0x"]);
         assert!(agree("SORT", line, one.clone(), other) && !agree("SORT", line, one, others));

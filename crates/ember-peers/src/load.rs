@@ -1,4 +1,4 @@
-//! Writers that record every write while servers change their roles, and check that nothing is lost or done twice.
+//! Writers that record every write while servers change their roles, and check that no write is lost or applied twice.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,15 +9,16 @@ use ember_testkit::{OnDrop, RawClient, Value};
 /// The number of writing connections.
 const WRITERS: usize = 4;
 
-/// The acknowledged writes.
+/// The writes that servers have acknowledged.
 #[derive(Debug, Default)]
 pub struct Written {
-    /// The counter of each writer.
+    /// The number of acknowledged writes of each writer.
     by_writer: Vec<u64>,
 }
 
 /// Runs `act` while writers count, push to lists and add to streams, all three in one transaction, on the first of
-/// these servers that accepts it. If a server refuses because it is a replica, the writer continues with the next one.
+/// `servers` that accepts the transaction. If a server refuses because it is a replica, the writer continues with the
+/// next one.
 ///
 /// # Panics
 /// If a connection breaks, or a server replies with anything else.
@@ -72,10 +73,10 @@ impl Written {
         self.by_writer.iter().sum()
     }
 
-    /// Checks that a server has all writes, each once and in order.
+    /// Checks that a server has applied all writes, each once and in order.
     ///
     /// # Panics
-    /// If it has not.
+    /// If a write is missing, duplicated or out of order.
     pub fn check(&self, client: &mut RawClient) {
         assert_eq!(client.run("GET books:counter").text(), self.count().to_string());
         for (number, &count) in self.by_writer.iter().enumerate() {

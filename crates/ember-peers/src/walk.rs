@@ -1,9 +1,9 @@
-//! Executes a document like a reader: shell commands run in order, servers run in the background until they are
-//! stopped.
+//! Executes the commands of a document as a reader would: shell commands run in order, and servers run in the
+//! background until they are stopped.
 //!
-//! A line that starts a server (`ember-server …`, `redis-server …`, `make run …`) keeps running while the next ones
-//! run, as in a separate terminal. The server is stopped, as by Ctrl-C, when another one is started on its port, and at
-//! the end. The ports of the document, [`PORTS`], are replaced by free ones; everything else runs as written.
+//! A server that a line starts (`ember-server …`, `redis-server …`, `make run …`) keeps running during the following
+//! lines, as in a separate terminal. The server is stopped, as by Ctrl-C, when another server is started on its port,
+//! and at the end. The ports of the document, [`PORTS`], are replaced by free ones; everything else runs as written.
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -22,23 +22,23 @@ pub const PORTS: [&str; 2] = ["6379", "6380"];
 /// The timeout from starting a server to its first reply.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The timeout for a server that is built first.
+/// The timeout for a server that must be built before it starts.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// The timeout for a server to save its data and end.
+/// The timeout for a server to save its data and shut down.
 const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The interval of polling a process that gives no signal.
+/// The interval of polling for state changes that a process does not announce.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Variables set for the build of the test, which would redirect that of the reader.
+/// Variables that are set for the build of the test, and would redirect the builds that the document runs.
 const CARGO_VARIABLES: [&str; 3] = ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR", "CARGO_MANIFEST_DIR"];
 
 /// A working folder, its programs, and the running servers.
 #[derive(Debug)]
 pub struct Walk {
     folder: PathBuf,
-    /// A separate folder of programs, with the logs of servers.
+    /// A separate folder for the programs and the logs of servers.
     programs: PathBuf,
     environment: Vec<(String, String)>,
     ports: [u16; 2],
@@ -63,7 +63,7 @@ impl Started {
 }
 
 impl Walk {
-    /// Creates a walk in `folder`, which is emptied first. `programs` are found by the given names.
+    /// Creates a walk in `folder`, which is emptied first. Commands find `programs` under the given names.
     ///
     /// # Panics
     /// If the folder cannot be written.
@@ -85,12 +85,13 @@ impl Walk {
         }
         let path = std::env::var("PATH").unwrap_or_default();
         walk.set("PATH", &format!("{}:{path}", walk.programs.display()));
-        // Command line arguments have priority.
+        // Command-line arguments have priority over this variable.
         walk.set("EMBER_PORT", &walk.ports[0].to_string());
         walk
     }
 
-    /// Client programs use the first port by default, and Redis listens where ember does.
+    /// Adds a program under `name`. Client programs use the first port by default, and redis-server listens on the
+    /// loopback address, like ember.
     fn add_program(&self, name: &str, path: &Path) {
         let arguments = match name {
             "ember-cli" | "redis-cli" => {
@@ -130,8 +131,9 @@ impl Walk {
             .unwrap_or_else(|error| panic!("nothing on port {port}: {error}"))
     }
 
-    /// Executes all blocks of a document in order: lines of `sh`, texts of `bash` and `python`, and sessions. Lines for
-    /// which `is_left_out` is true are skipped. Returns the number of lines, texts and sessions that were run.
+    /// Executes all blocks of a document in order: `sh` blocks line by line, `bash` and `python` blocks as a whole, and
+    /// sessions. Lines for which `is_left_out` returns true are skipped. Returns the number of lines, texts and
+    /// sessions that were run.
     ///
     /// # Panics
     /// If a command fails, a server does not start or a session prints something else.
@@ -169,10 +171,10 @@ impl Walk {
         count
     }
 
-    /// Runs one command line, or starts its server. Returns the output.
+    /// Runs one command line; if it is a server, starts the server in the background. Returns the output.
     ///
     /// # Panics
-    /// If it fails.
+    /// If the command fails.
     pub fn run(&mut self, line: &str) -> String {
         if is_server(line) {
             self.start(line);
@@ -213,7 +215,7 @@ impl Walk {
         }
     }
 
-    /// Stops the server on a port, if there is one, like Ctrl-C; it must end successfully.
+    /// Stops the server on a port, if there is one, as by Ctrl-C. The server must exit successfully.
     fn stop(&mut self, port: u16) {
         if let Some(started) = self.servers.iter().find(|started| started.port == port) {
             signal("INT", started.pid());
@@ -221,7 +223,7 @@ impl Walk {
         }
     }
 
-    /// Stops all servers; each must end successfully.
+    /// Stops all servers. Each must exit successfully.
     pub fn stop_all(&mut self) {
         for port in self.ports {
             self.stop(port);
@@ -265,17 +267,17 @@ impl Walk {
         self.servers.iter().map(log).collect()
     }
 
-    /// Replaces the ports in a line by those of this test. A program of the build gets an explicit port.
+    /// Replaces the ports in a line by the ports of this test. A built program receives an explicit port argument.
     fn translated(&self, line: &str) -> String {
         const BUILT: &str = "./target/release/ember-cli";
-        // In two steps, since a free port may contain the digits of the other one.
+        // Replaces in two steps, since a free port may contain the digits of the other port.
         let line = line.replace(PORTS[0], "<first>").replace(PORTS[1], "<second>");
         let line = line.replace("<first>", &self.ports[0].to_string());
         let line = line.replace("<second>", &self.ports[1].to_string());
         line.replace(BUILT, &format!("{BUILT} -p {}", self.ports[0]))
     }
 
-    /// The port in a line, or the first one.
+    /// Returns the port in a line, or the first port if the line contains none.
     fn port_of(&self, line: &str) -> u16 {
         let named = PORTS.into_iter().find(|port| line.contains(port));
         self.port(named.unwrap_or(PORTS[0]))
@@ -309,7 +311,7 @@ fn is_server(line: &str) -> bool {
     }
 }
 
-/// Whether a process listens on a port: the process that responds there may be another one.
+/// Whether a given process listens on a port; the port may also be used by another process.
 fn listens(pid: u32, port: u16) -> bool {
     /// The state of a listening socket in the tables of Linux.
     const LISTENING: &str = "0A";
@@ -329,14 +331,14 @@ fn address(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
 
-/// Whether a server is ready: any reply except LOADING, since it may require a password.
+/// Whether a server is ready: it sends any reply except LOADING. It may require a password.
 fn answers(port: u16) -> bool {
     let Ok(mut client) = RawClient::connect(address(port)) else { return false };
     let sent = client.send_command(&["PING"]).and_then(|()| client.read_value());
     sent.is_ok_and(|reply| !reply.text().starts_with("LOADING"))
 }
 
-/// The process at the end of a chain of children, started by a shell or make.
+/// Returns the last process of a chain of child processes, as started by a shell or make.
 fn last_descendant(pid: u32) -> u32 {
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     match children.split(' ').next().and_then(|child| child.parse().ok()) {

@@ -1,11 +1,12 @@
-//! Writes random commands to a server, ignoring its replies, for comparing the data with that of its replicas.
+//! Sends random commands to a server and ignores the replies, so that tests can compare the server's data with that of
+//! its replicas.
 
 use ember_testkit::{RawClient, Server};
 
 use crate::driver::arities;
 use crate::generate::{Draw, Outcome, Words};
 
-/// Connections, each with its own database.
+/// The number of connections; each uses its own database.
 const CONNECTION_COUNT: usize = 4;
 
 /// The maximum number of commands in one write.
@@ -35,7 +36,7 @@ const LEFT_OUT: [&[u8]; 17] = [
     b"SLOWLOG",
 ];
 
-/// Whether a command is not handled alike by all servers, so that replicas of another kind may differ:
+/// Whether not all servers handle a command alike, so that replicas of another kind may differ:
 /// * redis-server 7.0 lets a failing BITFIELD lengthen its value, without replicating that;
 /// * Valkey 9 does not accept hexadecimal numbers, which other servers accept and replicate unchanged;
 /// * Valkey 9 uses the lower 32 bits of LSET's index;
@@ -51,7 +52,7 @@ fn is_left_out(words: &Words) -> bool {
         || (is(&words[0], b"LSET") && words.get(2).is_some_and(|index| index.len() >= "2147483648".len()))
 }
 
-/// Commands about field expiries: in some hours, and immediate.
+/// Commands that set the expiry of hash fields: after some hours, or immediately.
 const EXPIRING_FIELDS: [&str; 8] = [
     "HPEXPIRE {hash} {milliseconds} FIELDS 1 {field}",
     "HEXPIRE {hash} {seconds} NX FIELDS 2 {field} {field}",
@@ -63,7 +64,7 @@ const EXPIRING_FIELDS: [&str; 8] = [
     "HGETEX {hash} PERSIST FIELDS 1 {field}",
 ];
 
-/// The percentage of batches with one of them.
+/// The percentage of batches that contain one of these commands.
 const EXPIRING_FIELDS_PERCENT: usize = 70;
 
 /// Random commands over several connections.
@@ -74,7 +75,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Creates a writer; equal seeds give equal commands.
+    /// Creates a writer; equal seeds produce equal commands.
     pub fn new(server: &Server, seed: u64) -> Writer {
         let draw = Draw::new(seed, arities(&mut server.client()));
         let connections = (0..CONNECTION_COUNT).map(|_| server.client()).collect();
@@ -88,7 +89,7 @@ impl Writer {
         self
     }
 
-    /// Writes `commands` commands or a few more.
+    /// Sends `commands` commands or a few more.
     ///
     /// # Panics
     /// If a connection breaks.
@@ -99,7 +100,8 @@ impl Writer {
             let count = 1 + self.draw.random.below(BATCH_COMMANDS_MAX);
             while batch.len() < count {
                 let steps = self.draw.steps();
-                // A pair of commands with only one of them might block forever.
+                // Commands that belong together are sent or skipped together, because one of them alone might block
+                // forever.
                 if steps.iter().all(|step| step.outcome == Outcome::Reply && !is_left_out(&step.words)) {
                     batch.extend(steps.into_iter().map(|step| step.words));
                 }

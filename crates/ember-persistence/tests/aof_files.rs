@@ -1,4 +1,5 @@
-//! AOF files: synced data survive every power cut, a torn end is distinguished from damage, and Redis's files are read.
+//! AOF files: synced data survives every power cut, a torn end is distinguished from damage, and Redis's files are
+//! read.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -20,10 +21,10 @@ use ember_testkit::Random;
 use emberkv_core::local::Local;
 use support::{RDB, assert_same, must, sample, seen, start, write_keys};
 
-/// Bytes of the line before a batch.
+/// Length in bytes of the line before a batch.
 const BATCH_LINE_BYTES: usize = 66;
 
-/// Words of the commands of a unit.
+/// The commands of a unit, each a list of words.
 type Unit = Vec<Vec<Vec<u8>>>;
 
 fn encryptions() -> [Encryption; 2] {
@@ -60,7 +61,7 @@ fn numbered(batch: &mut Batch, number: usize) {
     batch.command(&[b"RPUSH", b"log", number.to_string().as_bytes()]);
 }
 
-/// A plain increment with numbered batches, each synced; and the offsets at which they begin.
+/// Returns an unencrypted increment of numbered batches, each synced, and the offsets at which the batches begin.
 fn increment(count: usize) -> (Vec<u8>, Vec<usize>) {
     let disk: Arc<dyn Disk> = Arc::new(SimulatedDisk::new(1));
     let mut writer = AofWriter::create(&disk, Path::new("d/a"), &Encryption::off()).unwrap();
@@ -151,7 +152,7 @@ fn damage_before_the_durable_position_is_an_error_and_after_it_a_torn_end() {
         let mut damaged = bytes.clone();
         damaged[at] ^= 0x10;
         let result = read(&damaged, Ending::MayBeTorn);
-        // The last batch declares all before it durable; nothing declares the last one durable.
+        // The last batch declares all previous ones durable; no record declares the last batch durable.
         if at < begins[5] {
             let Err(AofError::Damaged { offset, .. }) = result else { panic!("{at}: {result:?}") };
             let begin = begins.iter().rev().find(|&&begin| begin <= at).copied().unwrap_or(0);
@@ -168,7 +169,8 @@ fn damage_before_the_durable_position_is_an_error_and_after_it_a_torn_end() {
     assert!(message.to_string().contains("`ember-cli repair x.aof --output NEW_FILE`"), "{message}");
 }
 
-/// A stored increment of batches that each set a key, either all synced or none; and the offsets at which they begin.
+/// Returns a stored increment of batches that each set a key, either all synced or none, and the offsets at which the
+/// batches begin.
 fn keys(count: usize, is_synced: bool, encryption: &Encryption) -> (Vec<u8>, Vec<usize>) {
     let disk: Arc<dyn Disk> = Arc::new(SimulatedDisk::new(1));
     let mut writer = AofWriter::create(&disk, Path::new("d/a"), encryption).unwrap();
@@ -187,7 +189,7 @@ fn keys(count: usize, is_synced: bool, encryption: &Encryption) -> (Vec<u8>, Vec
     (read_whole(disk.as_ref(), Path::new("d/a"), 1 << 20).unwrap(), begins)
 }
 
-/// The number of units of a stored increment, if it is not refused.
+/// Returns the number of units of a stored increment, or the error if it is refused.
 fn units_stored(bytes: &[u8], encryption: &Encryption) -> Result<usize, String> {
     let (disk, path) = (SimulatedDisk::new(1), Path::new("d/a"));
     disk.create(path).unwrap().write_at(0, bytes).unwrap();
@@ -197,8 +199,8 @@ fn units_stored(bytes: &[u8], encryption: &Encryption) -> Result<usize, String> 
     Ok(units_of(&mut reader).map_err(|error| error.to_string())?.len())
 }
 
-/// Damages files of 80 keys. `damage` changes the bytes and returns the range of old ones that it has touched. Then the
-/// file is refused, or it has all batches before that range, and none followed it.
+/// Damages files of 80 keys. `damage` changes the bytes and returns the range of original bytes that it has changed.
+/// Then the file must be refused, or loading returns all batches before that range and no batch followed it.
 fn damaged_files_are_refused_or_whole(damage: impl Fn(&mut Vec<u8>, &mut Random) -> Range<usize>) {
     for encryption in encryptions() {
         for is_synced in [false, true] {
@@ -254,7 +256,7 @@ fn altered_bytes_never_cut_off_later_batches() {
         let at = place(bytes, random);
         let end = bytes.len().min(at + 1 + random.below(3));
         for byte in &mut bytes[at..end] {
-            // Some digits remain digits.
+            // In some cases, digits remain digits.
             *byte ^= if random.chance(50) { 1 } else { 1 + random.below(255) as u8 };
         }
         at..end
@@ -300,17 +302,17 @@ fn a_lost_sector_is_distinguished_from_damage_by_its_zeros() {
         let first = begins[1..].iter().filter(|&&end| end <= sector.max(begins[0])).count();
         assert_eq!(units_stored(&damaged, &Encryption::off()), Ok(first));
         torn += 1;
-        // Inserted bytes, too: no power cut causes that.
+        // Inserted bytes are damage, too: no power cut causes them.
         damaged.insert(end, b'x');
         let has_more = begins[..80].iter().any(|&begin| begin >= end);
         assert!(!has_more || units_stored(&damaged, &Encryption::off()).is_err());
     }
     assert!(torn > 20);
-    // Data that a later batch declares durable are not torn, whatever remains of them.
+    // Data that a later batch declares durable cannot be a torn end, whatever remains of it.
     let (mut bytes, begins) = keys(80, true, &Encryption::off());
     bytes[begins[40]..begins[50]].fill(0);
     assert!(units_stored(&bytes, &Encryption::off()).is_err());
-    // A file system that extends files before it writes them.
+    // Some file systems extend files before they write the data: the end contains zeros.
     for count in [1, 100, 1000, 100_000] {
         let (mut bytes, begins) = keys(80, false, &Encryption::off());
         bytes.truncate(begins[79] + 20);
@@ -331,7 +333,7 @@ fn a_torn_value_that_holds_batches_is_a_torn_end() {
         numbered(&mut batch, number);
         writer.append(&mut batch).unwrap();
     }
-    // A copy of the file itself, and batches of others.
+    // Appends a copy of the file itself, and batches of other files.
     let copy = read_whole(disk.as_ref(), path, 1 << 20).unwrap();
     let value = [&copy[..], &keys(80, true, &Encryption::off()).0, &copy[30..]].concat();
     batch.clear();
@@ -359,17 +361,17 @@ fn commands_of_redis_after_a_damaged_batch_are_not_cut_off() {
     assert_eq!(read(&both, Ending::MayBeTorn).unwrap().0.len(), 5);
     for at in begins[2] + BATCH_LINE_BYTES..both.len() - 1 {
         if at == bytes.len() {
-            // Nothing shows any more that a command began here, and not a batch.
+            // The bytes no longer show whether a command or a batch began here.
             continue;
         }
         let mut altered = both.clone();
         altered[at] ^= 0x80;
         let result = read(&altered, Ending::MayBeTorn).map(|(units, _)| units.len());
-        // Redis does not detect damage inside a word.
+        // Files of Redis have no checksums, so damage inside a word is not detected.
         let is_word = at >= bytes.len() && both[at].is_ascii_alphabetic();
         assert!(if is_word { matches!(result, Ok(5)) } else { result.is_err() }, "{at}: {result:?}");
     }
-    // Torn ends of its files are cut off.
+    // Torn ends of Redis's files are truncated.
     let (units, torn) = read(&both[..both.len() - 5], Ending::MayBeTorn).unwrap();
     assert_eq!((units.len(), torn.unwrap().valid_to), (4, (bytes.len() + text.len()) as u64));
 }
@@ -382,7 +384,7 @@ fn files_of_redis_are_read_as_redis_reads_them() {
     let (units, torn) = read(text, Ending::Whole).unwrap();
     assert_eq!(units, [unit(&["SELECT", "0"]), unit(&["SET", "a", "b"]), unit(&["INCR", "n"])]);
     assert_eq!(torn, None);
-    // A missing end is torn; in a transaction, from its beginning on.
+    // An incomplete command is a torn end; an incomplete transaction is torn from its beginning on.
     let multi =
         text.len() - b"*1\r\n$5\r\nMULTI\r\n*2\r\n$4\r\nINCR\r\n$1\r\nn\r\n*1\r\n$4\r\nEXEC\r\n".len();
     for len in multi + 1..text.len() {
@@ -390,7 +392,7 @@ fn files_of_redis_are_read_as_redis_reads_them() {
         assert_eq!((units.len(), torn.unwrap().valid_to), (2, multi as u64), "{len}");
         assert!(read(&text[..len], Ending::Whole).is_err());
     }
-    // Without checksums nothing else counts as torn.
+    // In files without checksums, nothing else counts as a torn end.
     for end in [
         &b"\0\0\0\0\r\n"[..],
         b"*x\r\n",
@@ -403,10 +405,10 @@ fn files_of_redis_are_read_as_redis_reads_them() {
         let error = read(&[text, end].concat(), Ending::MayBeTorn).unwrap_err();
         assert!(matches!(error, AofError::Damaged { offset, .. } if offset == text.len() as u64), "{error}");
     }
-    // A file of ember that has lost its first line is not taken for one of Redis.
+    // A file of ember without its first line is not treated as a file of Redis.
     let (bytes, begins) = increment(2);
     assert!(matches!(read(&bytes[begins[0]..], Ending::MayBeTorn), Err(AofError::Damaged { offset: 0, .. })));
-    // Redis may have continued a file of ember.
+    // Redis may have appended to a file of ember.
     let text = String::from_utf8_lossy(text).replace("#other\r\n", "");
     let both = [&bytes[..], text.as_bytes()].concat();
     assert_eq!(read(&both, Ending::Whole).unwrap().0.len(), 5);
@@ -449,14 +451,14 @@ fn a_base_of_commands_is_loaded_and_damage_in_it_is_found() {
     }
 }
 
-/// Without facts that no command restores: the times at which consumers were seen, and the history of tables and
-/// blocks.
+/// Removes streams, because commands do not restore all of their facts: the times at which consumers were seen, and the
+/// history of tables and blocks.
 fn without_seen_times(mut seen: support::Seen) -> support::Seen {
     seen.retain(|(_, name), _| name != b"stream");
     seen
 }
 
-/// The length of the log, whose numbers must be 0, 1, 2, ….
+/// Returns the length of the list `log`, whose numbers must be 0, 1, 2, ….
 fn log_len(local: &mut Local) -> usize {
     let log = must(local, "LRANGE log 0 -1");
     let log = log.elements().unwrap();
@@ -468,14 +470,14 @@ fn log_len(local: &mut Local) -> usize {
 
 const DIRECTORY: &str = "data/appendonlydir";
 
-/// A server's life with an AOF: its writes, and the durability it has promised.
+/// One run of a server with an AOF: its writes, and the number of writes it has promised to be durable.
 struct Life {
     disk: SimulatedDisk,
     encryption: Encryption,
     aof: AofDirectory,
     writer: AofWriter,
     local: Local,
-    /// Numbers appended, and how many of them are durable.
+    /// The number of appended numbers; the next field is how many of them are durable.
     appended: usize,
     durable: usize,
     may_fail: bool,
@@ -524,7 +526,7 @@ impl Life {
             self.aof.rotate(&mut self.writer)?;
             self.durable = self.appended;
             let rewrite = self.aof.begin_rewrite();
-            // Both formats in turn.
+            // Bases are written in both formats alternately.
             let form = if self.appended.is_multiple_of(2) { RDB } else { KeyForm::Commands };
             let base = self.aof.begin_base(form)?;
             self.aof.write_base(&base, |writer| write_keys(&self.local, writer))?;
@@ -536,7 +538,7 @@ impl Life {
         assert!(result.is_ok() || self.may_fail);
     }
 
-    /// After any power cut the files have all durable data, and no data that were not appended.
+    /// Checks that after a power cut the files contain all durable data, and no data that was not appended.
     fn check(&self, seed: u64) {
         let left: Arc<dyn Disk> = Arc::new(self.disk.after_power_cut(seed));
         let (mut local, _) =
@@ -551,7 +553,7 @@ impl Life {
     }
 }
 
-/// The number of lives: CRASH_SEEDS, or a few.
+/// Returns the number of runs: CRASH_SEEDS, or a few.
 fn lives() -> u64 {
     std::env::var("CRASH_SEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(60)
 }
@@ -604,7 +606,7 @@ fn synced_data_survive_failing_writes_and_syncs_and_a_power_cut() {
     }
 }
 
-/// A writer and its disk; numbered batches from 0 have been appended.
+/// Returns a writer to which numbered batches from 0 on have been appended, and its disk.
 fn writer(encryption: &Encryption) -> (SimulatedDisk, AofWriter) {
     let disk = SimulatedDisk::new(5);
     let shared: Arc<dyn Disk> = Arc::new(disk.clone());
@@ -640,7 +642,7 @@ fn a_sync_covers_earlier_appends_while_others_continue() {
             match under_way.take() {
                 None if random.chance(50) => under_way = Some((writer.sync_task(), appended)),
                 Some((task, upto)) if random.chance(30) => {
-                    // On another thread, as in the server.
+                    // The task runs on another thread, as in the server.
                     let outcome = std::thread::spawn(|| task.run()).join().unwrap();
                     writer.finish_sync(outcome).unwrap();
                     durable = upto;

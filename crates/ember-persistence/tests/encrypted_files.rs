@@ -119,7 +119,7 @@ fn every_flipped_bit_is_detected() {
             changed[at] ^= 1 << bit;
             put(&disk, &changed);
             match read(&disk, &encryption(1), Ending::Whole) {
-                // Without its magic it is a plain file, whose contents no reader would accept.
+                // Without its magic bytes the file counts as unencrypted, and no reader would accept its contents.
                 Ok(plain) => assert!(at < 8 && plain == changed),
                 Err(error) => assert!(at >= 8, "{error}"),
             }
@@ -185,7 +185,7 @@ fn an_encrypted_rdb_file_is_loaded_like_a_plain_one() {
     assert!(error.contains("it was altered"), "{error}");
 }
 
-/// The number of units of an increment without its torn end, or the error.
+/// Returns the number of units of an increment, excluding its torn end, or the error.
 fn units(disk: &Arc<dyn Disk>, path: &Path, ending: Ending) -> Result<usize, String> {
     let opened = encryption(1).open(disk.open_to_read(path).unwrap(), ending);
     let opened = opened.map_err(|error| error.to_string())?;
@@ -222,7 +222,7 @@ fn a_torn_end_of_an_increment_is_distinguished_from_damage() {
         changed[at] ^= 1;
         put(&disk, &changed);
         let result = units(&disk, path, Ending::MayBeTorn);
-        // Followed by a whole chunk, nothing is torn.
+        // A damaged chunk that is followed by an intact one is not a torn end.
         if at < begins[6] {
             let error = result.unwrap_err();
             let is_named =
@@ -233,7 +233,7 @@ fn a_torn_end_of_an_increment_is_distinguished_from_damage() {
         }
         assert!(units(&disk, path, Ending::Whole).is_err());
     }
-    // Unless a sector of it never reached the disk.
+    // The exception is a chunk of which a sector never reached the disk.
     for (lost, expected) in [(begins[5]..begins[6], Some(4)), (begins[4]..begins[5], None)] {
         let mut changed = stored.clone();
         changed[lost].fill(0);

@@ -1,4 +1,4 @@
-//! Checking, repairing and converting: good data are kept, losses are reported, and no original is changed.
+//! Checking, repairing and converting: intact data is preserved, losses are reported, and no original is changed.
 
 #![cfg(feature = "encryption")]
 #![allow(clippy::unwrap_used, reason = "a test")]
@@ -44,7 +44,7 @@ fn cutting() -> Plan {
     Plan { cuts_damage: true, ..Plan::default() }
 }
 
-/// Writes an AOF with a base and two increments of 100 units each, one a second; returns its contents.
+/// Writes an AOF with a base and two increments of 100 units each, one unit per second; returns the AOF's contents.
 fn aof(disk: &Arc<dyn Disk>, encryption: &Encryption) -> Local {
     let mut aof =
         AofDirectory::open(disk, Path::new("d/appendonlydir"), "appendonly.aof", encryption).unwrap();
@@ -121,7 +121,7 @@ fn files_are_converted_both_ways() {
     let mut local = aof(&disk, &off);
     convert_aof(&disk, Path::new(MANIFEST), Path::new("d/sealed"), &off, &encrypted()).unwrap();
     let (mut loaded, _) = start(&disk, "d/sealed", &encrypted()).unwrap();
-    // A base has a version that does not store when consumers were active.
+    // The RDB version of a base does not store when consumers were active.
     let (mut found, mut expected) = (seen(&mut loaded), seen(&mut local));
     for seen in [&mut found, &mut expected] {
         seen.remove(&(0, b"stream".to_vec()));
@@ -133,7 +133,7 @@ fn files_are_converted_both_ways() {
     assert_eq!(bytes(&disk, Path::new("d/plain/appendonly.aof.2.incr.aof")), bytes(&disk, &increment(2)));
 }
 
-/// Without the stream: files of Redis 7.0 do not store when consumers were active.
+/// Like `support::seen`, without the stream: files of Redis 7.0 do not store when consumers were active.
 fn seen_without_stream(local: &mut Local) -> support::Seen {
     let mut seen = seen(local);
     seen.remove(&(0, b"stream".to_vec()));
@@ -168,7 +168,7 @@ fn files_are_converted_for_other_servers() {
         convert(Path::new("d/old.rdb"), "d/same.rdb", Target::Redis72, false, &off).is_ok(),
         "nothing expires"
     );
-    // Encrypted files, too.
+    // Encrypted files are converted, too.
     convert(original, "d/sealed.rdb", Target::Valkey9, false, &encrypted()).unwrap();
     convert_file(&disk, Path::new("d/sealed.rdb"), Path::new("d/plain.rdb"), &encrypted(), &off).unwrap();
     assert_eq!(head("d/plain.rdb"), b"VALKEY080");
@@ -208,12 +208,12 @@ fn keys_before_the_damage_of_an_rdb_file_are_recovered() {
     assert_eq!(bytes(&disk, path), before);
     let report = check_file(disk.as_ref(), target, &off, Ending::Whole).unwrap();
     assert_eq!(report.rdb.unwrap().keys, repaired.kept_keys);
-    // One value and the checksum are damaged: the other keys are kept.
+    // One value and the checksum are damaged: the other keys are preserved.
     let unpacked = SaveOptions { is_packed: false, ..support::options(10) };
     ember_persistence::rdb_file::save(&disk, path, &unpacked, |writer| write_keys(&local, writer)).unwrap();
     change(&disk, path, |bytes| {
         let at = bytes.windows(6).position(|window| window == b"intset").unwrap();
-        // The width of the index's elements.
+        // Damages the width of the vector index's elements.
         bytes[at + 7] = 3;
     });
     let other = Path::new("d/b.repaired.rdb");

@@ -1,8 +1,8 @@
-//! A log and its store on one disk whose power is cut: the steps of a server with `--store`.
+//! A log and its store on one simulated disk whose power is cut, with the steps of a server with `--store`.
 //!
-//! Data synced to the log survive a power cut at any time: while a checkpoint is written, before the log records it,
+//! Data synced to the log survives a power cut at any time: while a checkpoint is written, before the log records it,
 //! while older files of the log are removed, and while a new store imports an existing AOF. Power is cut after each
-//! step, and in each sync of a file before it has had any effect.
+//! step, and in each sync of a file before that sync has any effect.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -29,22 +29,22 @@ use support::{RDB, must, play, write_keys};
 const DATA: &str = "data";
 const LOG: &str = "data/appendonlydir";
 
-/// Keys that are written in turn.
+/// The number of keys, which are written in turn.
 const KEYS: u64 = 17;
 
-/// The number of lives: CRASH_SEEDS, or a few.
+/// Returns the number of runs: CRASH_SEEDS, or a few.
 fn lives() -> u64 {
     std::env::var("CRASH_SEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(25)
 }
 
-/// The change of record `number`: it sets a key, or removes it.
+/// Returns the change of record `number`: a key, and its new value or `None` for a removal.
 fn change(number: u64) -> (String, Option<String>) {
     let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
     let value = (!mixed.is_multiple_of(5)).then(|| format!("{number}{}", "v".repeat(mixed as usize % 900)));
     (format!("key:{}", mixed % KEYS), value)
 }
 
-/// All keys after this number of records.
+/// Returns all keys and values after this number of records.
 fn keys_after(records: u64) -> BTreeMap<String, String> {
     let mut keys = BTreeMap::new();
     for (key, value) in (0..records).map(change) {
@@ -56,7 +56,7 @@ fn keys_after(records: u64) -> BTreeMap<String, String> {
     keys
 }
 
-/// The same, for the log.
+/// Returns record `number` as a batch for the log.
 fn batch_of(number: u64) -> Batch {
     let mut batch = Batch::new();
     let (key, value) = change(number);
@@ -68,14 +68,14 @@ fn batch_of(number: u64) -> Batch {
     batch
 }
 
-/// The same, for a keyspace.
+/// Applies record `number` to a keyspace.
 fn apply(local: &mut Local, number: u64) {
     let (key, value) = change(number);
     must(local, &value.map_or_else(|| format!("DEL {key}"), |value| format!("SET {key} {value}")));
     must(local, "INCR records");
 }
 
-/// The number of records that a keyspace has, which must contain nothing else.
+/// Returns the number of records that a keyspace contains; it must contain nothing else.
 #[track_caller]
 fn records_of(local: &mut Local) -> u64 {
     let count = must(local, "GET records").text().parse().unwrap_or(0);
@@ -92,18 +92,18 @@ fn records_of(local: &mut Local) -> u64 {
     count
 }
 
-/// A server with a store.
+/// One run of a server with a store.
 struct Life {
     disk: SimulatedDisk,
     encryption: Encryption,
     store: Store,
     log: AofDirectory,
-    /// Records that the store has received.
+    /// The number of records that the store contains.
     stored: u64,
     written: Written,
 }
 
-/// The records written to its log, and those it has promised.
+/// The number of records written to the log, and the number that the server has promised to be durable.
 struct Written {
     writer: AofWriter,
     local: Local,
@@ -136,7 +136,7 @@ fn open_log(disk: &Arc<dyn Disk>, encryption: &Encryption) -> AofDirectory {
     log
 }
 
-/// Passes the keys that records from `stored` to `until` have changed to a store.
+/// Writes to a store the keys that the records from `stored` to `until` have changed.
 fn store_changes(
     store: &Store,
     (stored, until): (u64, u64),
@@ -175,7 +175,7 @@ fn put(checkpoint: &mut Checkpoint<'_>, key: &str, value: &str) -> Result<(), St
     checkpoint.put(&facts, value.as_bytes())
 }
 
-/// A new store imports an existing AOF, in two parts.
+/// Imports an existing AOF into a new store, in two parts.
 fn import(
     disk: &Arc<dyn Disk>,
     store: &Store,
@@ -233,7 +233,7 @@ impl Life {
         Life { disk, encryption, store, log, stored, written }
     }
 
-    /// A checkpoint, with records that arrive while it is written.
+    /// Writes a checkpoint, while further records arrive.
     fn checkpoint(&mut self, random: &mut Random) {
         let Life { store, log, stored, written, .. } = self;
         log.rotate(&mut written.writer).unwrap();
@@ -247,13 +247,13 @@ impl Life {
         };
         store_changes(store, records, (rewrite.first(), Import::None), &mut come).unwrap();
         *stored = records.1;
-        // The log may not record it before the next start.
+        // The log may not record the checkpoint before the next startup.
         if random.chance(70) {
             log.finish_without_base(rewrite).unwrap();
         }
     }
 
-    /// After any power cut the log has all durable data, and no data that were not appended.
+    /// Checks that after a power cut the log contains all durable data, and no data that was not appended.
     fn check(&self, left: &SimulatedDisk, durable: u64) {
         let life = Life::begin(left, &self.encryption);
         let (found, appended) = (life.written.appended, self.written.appended);
@@ -261,7 +261,7 @@ impl Life {
     }
 }
 
-/// Cuts the power of a disk in each sync of a file, before it has any effect; returns what remains each time.
+/// Cuts the power of a disk in each sync of a file, before the sync has any effect; returns the remaining disks.
 fn cut_in_syncs(disk: &SimulatedDisk, seed: u64) -> Arc<Mutex<Vec<SimulatedDisk>>> {
     let cuts = Arc::new(Mutex::new(Vec::new()));
     let (stuck, found) = (disk.clone(), Arc::clone(&cuts));
@@ -284,7 +284,7 @@ fn live(seed: u64, encryption: &Encryption) {
     for _ in 0..3 {
         let cuts = cut_in_syncs(&disk, random.next_u64() >> 1);
         let mut life = Life::begin(&disk, encryption);
-        // The first start may import.
+        // The first startup may import the AOF, so all of the AOF's records are promised.
         let promised = durable.unwrap_or(life.written.appended);
         cuts.lock().drain(..).for_each(|left| life.check(&left, promised));
         for _ in 0..random.below(14) {

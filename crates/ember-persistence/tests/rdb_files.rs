@@ -27,7 +27,7 @@ fn read(bytes: &[u8]) -> Result<(Local, Vec<Step>), RdbError> {
     load(&mut RdbReader::new(bytes, Path::new("test.rdb"), LIMITS)?, 0)
 }
 
-/// A file of `version` with `body`; no checksum.
+/// Returns an RDB file of `version` with `body`, without a checksum.
 fn file(version: u16, body: &[u8]) -> Vec<u8> {
     let end: &[u8] = if version < 5 { b"\xFF" } else { b"\xFF\0\0\0\0\0\0\0\0" };
     [format!("REDIS{version:04}").as_bytes(), body, end].concat()
@@ -127,12 +127,12 @@ fn a_value_too_long_for_a_batch_is_built_while_it_is_read() {
         let (mut loaded, _) = load(&mut reader, threads).unwrap();
         assert_same(&seen(&mut loaded), &seen(&mut local));
     }
-    // Truncated in the long list.
+    // The file is truncated in the long list.
     let (_, problem) = problem(&bytes[..2 * VALUE_BYTES_MAX]);
     assert!(matches!(problem, RdbProblem::Truncated), "{problem:?}");
 }
 
-/// A file of string keys with these names, whose values equal their names.
+/// Returns a file of string keys with these names, whose values equal their names.
 fn file_of(names: impl Iterator<Item = String>) -> Vec<u8> {
     let mut writer = RdbWriter::new(Vec::new(), 10, true).unwrap();
     for name in names {
@@ -191,7 +191,7 @@ fn keys_are_inserted_with_their_metadata_unless_expired() {
     };
     assert_eq!(of(0, "over", &|_| 0), None);
     assert_eq!(of(0, "later", &|entry| entry.expire_at_ms().unwrap_or(0)), Some(now_ms + 1));
-    // No more memory than a new entry with this name and value.
+    // The loaded entry takes no more memory than a new entry with this name and value.
     let new = Slot::new(0, b"elsewhere", NewValue::from_bytes(&[b'v'; 100]), None, 0);
     let footprint = new.entry().footprint_bytes() as i64;
     assert_eq!(of(3, "elsewhere", &|entry| entry.footprint_bytes() as i64), Some(footprint));
@@ -202,7 +202,8 @@ fn keys_are_inserted_with_their_metadata_unless_expired() {
 
 #[test]
 fn files_of_old_servers_are_read() {
-    // Of version 1: no aux, no checksum, expiry in seconds, lists and hashes element by element, scores as text.
+    // A file of version 1: no auxiliary fields, no checksum, expiries in seconds, lists and hashes element by element,
+    // scores as text.
     let body = [
         &b"\xFE\x00"[..],
         b"\xFD\x00\x10\x5E\x5F\x00\x01s\x05hello",
@@ -226,7 +227,7 @@ fn files_of_old_servers_are_read() {
         assert_eq!(must(&mut local, "ZSCORE z b").text(), "-inf");
         assert_eq!(must(&mut local, "HGET h f").text(), "v");
     }
-    // Of version 6 and before: packed formats that are no longer written.
+    // Packed formats of version 6 and earlier, which are no longer written.
     let ziplist = b"\x13\x00\x00\x00\x0D\x00\x00\x00\x02\x00\x00\x01f\x03\xFE\x07\xFF";
     let ziplist = [&[ziplist.len() as u8][..], &[ziplist.len() as u8], &ziplist[1..]].concat();
     let body = [
@@ -249,11 +250,11 @@ fn files_of_old_servers_are_read() {
     assert_eq!(must(&mut local, "ZSCORE z f").text(), "7");
     assert_eq!(must(&mut local, "HGET m f").text(), "abc");
     assert_eq!(must(&mut local, "SISMEMBER i 5").integer(), Some(1));
-    // The sizes of a cluster slot say nothing about keys.
+    // The sizes of a cluster slot are ignored.
     read(&file(12, b"\xF4\x01\x02\x03\xFE\x00\x00\x01a\x01b")).unwrap();
 }
 
-/// A file of Valkey with `body`; no checksum.
+/// Returns an RDB file of Valkey with `body`, without a checksum.
 fn valkey_file(version: u16, body: &[u8]) -> Vec<u8> {
     [format!("VALKEY{version:03}").as_bytes(), body, b"\xFF\0\0\0\0\0\0\0\0"].concat()
 }
@@ -277,7 +278,7 @@ fn files_of_valkey_are_read() {
         expiries.elements().unwrap().iter().map(|value| value.integer().unwrap()).collect();
     assert_eq!(expiries, [4_000_000_000_000, -1]);
     assert_eq!(must(&mut local, "SISMEMBER t a").integer(), Some(1));
-    // Valkey does not have the kinds of Redis, and vice versa.
+    // Valkey's files do not contain the value kinds that Redis has added, and vice versa.
     assert!(matches!(problem(&valkey_file(80, b"\xFE\x00\x18\x01k")), (11, RdbProblem::UnknownKind(24))));
     assert!(matches!(problem(&valkey_file(80, b"\xF3\x01k")), (9, RdbProblem::Refused(_))));
     assert!(matches!(problem(&valkey_file(81, b"")), (0, RdbProblem::Version(81))));

@@ -1,4 +1,4 @@
-//! The cost of one command in the parser and of one reply in the writer.
+//! Measures the cost of parsing one command and of writing one reply.
 
 use std::hint::black_box;
 

@@ -1,8 +1,8 @@
 //! Parsed commands: spans into the input bytes, a reusable batch of them, and the view that a handler receives.
 //!
-//! An argument is one 8-byte [`Span`]. Nearly always it points into the input the command was parsed from. An argument
-//! with a separate buffer (a large bulk, or a quoted word of an inline command) is marked in the span's length and its
-//! offset is the index of that buffer.
+//! An argument is one 8-byte [`Span`]. Nearly always the span refers to the input that the command was parsed from. An
+//! argument with a separate buffer (a large bulk, or a quoted word of an inline command) is marked in the span's length
+//! and its offset is the index of that buffer.
 
 use std::fmt;
 use std::ops::Index;
@@ -17,14 +17,16 @@ const OWNED: u32 = u32::MAX - 1;
 /// The maximum length of an argument that a span can refer to in place.
 pub(crate) const SPAN_LEN_MAX: u32 = u32::MAX - 2;
 
-/// Spans kept allocated by [`Batch::clear`] (512 KiB): several full batches of ordinary commands.
+/// The number of spans for which [`Batch::clear`] retains memory (512 KiB): enough for several full batches of ordinary
+/// commands.
 const SPANS_KEPT_MAX: usize = 64 * 1024;
-/// Buffer handles kept allocated by [`Batch::clear`].
+/// The number of buffer handles for which [`Batch::clear`] retains memory.
 const BUFFERS_KEPT_MAX: usize = 1024;
-/// Copied bytes kept allocated by [`OwnedBatch::clear`].
+/// The number of copied bytes for which [`OwnedBatch::clear`] retains memory.
 const BYTES_KEPT_MAX: usize = 1024 * 1024;
 
-/// Bytes between two arguments in RESP, except the digits of the length: two line ends and a dollar sign.
+/// The number of bytes between two arguments in RESP, excluding the digits of the length: two line ends and a dollar
+/// sign.
 const HEAD_BYTES: u32 = 5;
 
 /// The location of one argument.
@@ -37,7 +39,7 @@ pub(crate) struct Span {
 const _: () = assert!(size_of::<Span>() == 8);
 
 impl Span {
-    /// The argument of `len` bytes at `offset` of the input; `len` is at most [`SPAN_LEN_MAX`].
+    /// Creates the span of `len` bytes at `offset` of the input; `len` is at most [`SPAN_LEN_MAX`].
     #[inline]
     pub(crate) fn new(offset: u32, len: u32) -> Self {
         Self { offset, len }
@@ -61,13 +63,14 @@ impl Span {
         if self.has_buffer() { None } else { self.offset.checked_add(self.len) }
     }
 
-    /// The same argument after its bytes moved by `input_offset` and its buffer by `buffer_offset`.
+    /// Returns the span of the same argument after its bytes have moved by `input_offset` and its buffer index by
+    /// `buffer_offset`.
     pub(crate) fn rebased(self, input_offset: u32, buffer_offset: u32) -> Self {
         let by = if self.has_buffer() { buffer_offset } else { input_offset };
         Self { offset: self.offset + by, len: self.len }
     }
 
-    /// The same argument seen from `start`, an offset before it in the input.
+    /// Returns the span of the same argument relative to `start`, an earlier offset of the input.
     pub(crate) fn relative_to(self, start: u32) -> Self {
         debug_assert!(!self.has_buffer());
         Self { offset: self.offset - start, len: self.len }
@@ -91,17 +94,17 @@ pub(crate) fn push_owned(spans: &mut Vec<Span>, buffers: &mut Vec<Arc<Vec<u8>>>,
 }
 
 /// Complete commands, in order. Filled by [`Parser::parse`](crate::Parser::parse), read with
-/// [`command`](Batch::command), emptied with [`clear`](Batch::clear) and used again without allocation.
+/// [`command`](Batch::command), emptied with [`clear`](Batch::clear) and then reused without allocation.
 #[derive(Debug, Default)]
 pub struct Batch {
     pub(crate) spans: Vec<Span>,
-    /// For each command, where its spans end in `spans`.
+    /// For each command, the index in `spans` after its last span.
     pub(crate) ends: Vec<usize>,
     pub(crate) buffers: Vec<Arc<Vec<u8>>>,
 }
 
 impl Batch {
-    /// An empty batch; allocates nothing.
+    /// Creates an empty batch; allocates nothing.
     pub fn new() -> Self {
         Self::default()
     }
@@ -132,24 +135,24 @@ impl Batch {
     /// from (or copied to, see [`append_copy`](Batch::append_copy)).
     ///
     /// # Panics
-    /// If there is no such command. With different bytes, reading an argument may panic or return wrong ones.
+    /// If there is no such command. With a different `input`, reading an argument may panic or return wrong bytes.
     #[inline]
     pub fn command<'a>(&'a self, index: usize, input: &'a [u8]) -> Args<'a> {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         Args { spans: &self.spans[start..self.ends[index]], input, buffers: &self.buffers }
     }
 
-    /// An upper limit for the bytes of any command of this batch on the wire, if all of them were parsed from
-    /// `input_bytes` of input. O(large arguments).
+    /// An upper limit for the size in bytes of any command of this batch in RESP, if all commands were parsed from
+    /// `input_bytes` bytes of input. O(large arguments).
     pub fn wire_bytes_max(&self, input_bytes: usize) -> usize {
-        /// The maximum head of an argument or a command: a type byte, up to 12 digits, line ends.
+        /// The maximum size of the head of an argument or a command, in bytes: a type byte, up to 12 digits, line ends.
         const HEAD_BYTES_MAX: usize = 17;
         let heads = (self.spans.len() + self.ends.len()) * HEAD_BYTES_MAX;
         self.buffers.iter().map(|buffer| buffer.len()).sum::<usize>() + heads + input_bytes
     }
 
-    /// Adds a copy of `args` as a new command of this batch: small arguments are copied to the end of `bytes`, which is
-    /// the command's input from then on; large ones are shared. O(bytes copied).
+    /// Adds a copy of `args` as a new command of this batch: small arguments are copied to the end of `bytes`, which
+    /// become the input of the new command; large ones are shared. O(bytes copied).
     pub fn append_copy(&mut self, args: Args<'_>, bytes: &mut Vec<u8>) {
         self.spans.reserve(args.len());
         for index in 0..args.len() {
@@ -203,7 +206,7 @@ impl<'a> Args<'a> {
         self.spans.is_empty()
     }
 
-    /// Argument `index`, for as long as the input and the batch live.
+    /// Argument `index`; the slice is valid as long as the input and the batch.
     ///
     /// # Panics
     /// If `index` is not below [`len`](Args::len).
@@ -218,14 +221,14 @@ impl<'a> Args<'a> {
         self.spans.get(index).map(|&span| self.resolve(span))
     }
 
-    /// The buffer of argument `index` if it is a large one: it can be kept as the value without a copy.
+    /// The buffer of argument `index` if it is a large one: the buffer can become the stored value without a copy.
     #[inline]
     pub fn shared(&self, index: usize) -> Option<&'a Arc<Vec<u8>>> {
         let span = self.spans.get(index)?;
         if span.len == SHARED { self.buffers.get(span.offset as usize) } else { None }
     }
 
-    /// The view without its first `count` arguments; empty if there are no more than that.
+    /// The view without its first `count` arguments; empty if there are at most `count` arguments.
     #[inline]
     pub fn skip(self, count: usize) -> Self {
         Self { spans: self.spans.get(count..).unwrap_or_default(), ..self }
@@ -250,8 +253,8 @@ impl<'a> Args<'a> {
             + self.iter().map(|argument| line(argument.len()) + argument.len() + 2).sum::<usize>()
     }
 
-    /// Appends the command as clients send it: a RESP array of bulk strings. A single copy if the input already has
-    /// this form. O(bytes).
+    /// Appends the command as clients send it: a RESP array of bulk strings. A single copy suffices if the input
+    /// already has this form. O(bytes).
     pub fn encode(&self, to: &mut Vec<u8>) {
         push_command_head(self.len(), to);
         if let Some(sent) = self.as_sent() {
@@ -264,7 +267,7 @@ impl<'a> Args<'a> {
     }
 
     /// Returns the input from the first byte of the first argument to the last byte of the last, if
-    /// [`encode`](Args::encode) would write the same between any two of them.
+    /// [`encode`](Args::encode) would write the same bytes between any two arguments.
     fn as_sent(&self) -> Option<&'a [u8]> {
         let (&first, rest) = self.spans.split_first()?;
         let mut end = first.end()?;
@@ -273,9 +276,9 @@ impl<'a> Args<'a> {
             if span.offset != end.checked_add(HEAD_BYTES + digits)? {
                 return None;
             }
-            // Between them is the head of an argument, with space for one spelling of its length only; but the parser
-            // does not check line ends. Otherwise they are words of an inline command, which have no line end between
-            // them.
+            // In RESP, the bytes between two arguments are the head of the second one. Their number permits only one
+            // spelling of its length, but the parser has not checked the line ends. Words of an inline command have no
+            // line end between them.
             match &self.input[end as usize..span.offset as usize] {
                 [b'\r', b'\n', b'$', .., b'\r', b'\n'] => end = span.end()?,
                 _ => return None,
@@ -352,7 +355,7 @@ impl DoubleEndedIterator for ArgsIter<'_> {
 
 impl ExactSizeIterator for ArgsIter<'_> {}
 
-/// A command that is stored for long, in as little memory as it needs.
+/// A command that is stored for a long time, in as little memory as possible.
 #[derive(Debug)]
 pub struct StoredCommand {
     spans: Box<[Span]>,
@@ -386,17 +389,17 @@ impl StoredCommand {
     }
 }
 
-/// Commands together with their bytes, to be passed to another thread or built by a test.
+/// Commands together with their bytes, for passing them to another thread or building them in a test.
 #[derive(Debug, Default)]
 pub struct OwnedBatch {
     batch: Batch,
     bytes: Vec<u8>,
-    /// The bytes of arguments with separate buffers.
+    /// The total size of the arguments with separate buffers, in bytes.
     buffers_bytes: usize,
 }
 
 impl OwnedBatch {
-    /// An empty batch; allocates nothing.
+    /// Creates an empty batch; allocates nothing.
     pub fn new() -> Self {
         Self::default()
     }
@@ -411,7 +414,7 @@ impl OwnedBatch {
         self.batch.is_empty()
     }
 
-    /// The copied bytes held, large arguments not counted.
+    /// The number of copied bytes in this batch, excluding large arguments.
     pub fn len_bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -424,7 +427,7 @@ impl OwnedBatch {
         self.bytes.len() + self.buffers_bytes + places
     }
 
-    /// An upper limit for the bytes of any command on the wire, see [`Batch::wire_bytes_max`].
+    /// An upper limit for the size in bytes of any command in RESP, see [`Batch::wire_bytes_max`].
     pub fn wire_bytes_max(&self) -> usize {
         self.batch.wire_bytes_max(self.bytes.len())
     }

@@ -1,8 +1,8 @@
 //! Inline commands: a line of words, as typed into a terminal, split by the quoting rules of Redis.
 //!
 //! A word ends at white space. Inside `"…"` a backslash starts an escape (`\n \r \t \b \a \xHH`, any other character is
-//! literal); inside `'…'` only `\'` is one. A quote may open in the middle of a word, but after the closing one white
-//! space or the end of the line must follow.
+//! literal); inside `'…'` only `\'` is an escape. A quote may open in the middle of a word, but a closing quote must be
+//! followed by white space or the end of the line.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::arguments::{Span, push_owned};
 pub(crate) struct UnbalancedQuotes;
 
 /// Splits `line` (without its line end) into words. A word without quotes becomes a span relative to the start of the
-/// line, a quoted one a separate buffer. On error, words added before the invalid one remain.
+/// line; a quoted word has a separate buffer. On error, words added before the invalid one remain.
 ///
-/// The caller bounds the line's length, so the offsets fit.
+/// The caller limits the length of the line, so its offsets fit in 32 bits.
 pub(crate) fn split(
     line: &[u8],
     spans: &mut Vec<Span>,
@@ -110,12 +110,12 @@ fn hex_digit(digit: u8) -> u8 {
     }
 }
 
-/// White space between words, the vertical tab and form feed included.
+/// Whether `byte` is white space that separates words, which includes the vertical tab and form feed.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }
 
-/// White space that ends an unquoted word: the vertical tab and form feed do not.
+/// Whether `byte` is white space that ends an unquoted word: the vertical tab and form feed do not.
 fn ends_word(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }

@@ -1,4 +1,5 @@
-//! RESP2 and RESP3: an incremental request parser and a reply writer, without I/O; and the [`client`] side.
+//! RESP2 and RESP3: an incremental request parser and a reply writer, without I/O; and the encoding and decoding for
+//! clients ([`client`]).
 //!
 //! Requests: a [`Parser`] per connection turns input bytes into commands of a [`Batch`], whose [`Args`] are slices of
 //! the input. Replies: a [`Reply`] collects the bytes of one batch of replies. Numbers follow the strict textual forms

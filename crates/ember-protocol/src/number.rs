@@ -1,11 +1,11 @@
-//! Numbers as text: the strict forms Redis accepts and the digits it writes.
+//! Numbers as text: the strict forms that Redis accepts, and its output format.
 
 use std::fmt::{self, Write};
 
-/// The maximum length of a double with an exponent: sign, 17 digits, point, `e-308`.
+/// The maximum length of a formatted double with an exponent, in bytes: sign, 17 digits, point, `e-308`.
 const F64_TEXT_MAX: usize = 24;
 
-/// Parses an integer in its only canonical decimal form: no sign but a leading `-`, no leading zeros, no spaces, no
+/// Parses an integer in its only canonical decimal form: no sign except a leading `-`, no leading zeros, no spaces, no
 /// `-0`. `None` for anything else and for numbers beyond 64 bits.
 #[inline]
 pub fn parse_i64(bytes: &[u8]) -> Option<i64> {
@@ -21,7 +21,7 @@ pub fn parse_i64(bytes: &[u8]) -> Option<i64> {
 /// Parses an unsigned integer in its only canonical decimal form: digits only, no leading zeros.
 #[inline]
 pub fn parse_u64(bytes: &[u8]) -> Option<u64> {
-    /// The number of digits that can be summed up without an overflow check.
+    /// The number of decimal digits that can be converted without an overflow check.
     const DIGITS_SAFE: usize = 19;
     let (&first, rest) = bytes.split_first()?;
     if first == b'0' {
@@ -44,8 +44,8 @@ pub fn parse_u64(bytes: &[u8]) -> Option<u64> {
 }
 
 /// Parses a double by Redis's rules for scores and increments: the syntax of C's `strtod` (decimal, hexadecimal, `inf`
-/// and `infinity` in any case) for the whole text, without spaces; not NaN, and without overflow to infinity or
-/// underflow to zero.
+/// and `infinity` in any case) for the whole text, without spaces; `None` for NaN, overflow to infinity and underflow
+/// to zero.
 pub fn parse_f64(bytes: &[u8]) -> Option<f64> {
     let (number, is_in_range) = parse_rounded(bytes)?;
     is_in_range.then_some(number)
@@ -91,7 +91,8 @@ fn parse_hexadecimal(text: &[u8]) -> Option<(f64, bool)> {
         [] => 0,
         [_, exponent @ ..] => parse_exponent(exponent)?,
     };
-    // The first 60 bits exactly; the lowest one also says whether any later bit was set, for the rounding.
+    // The mantissa contains the first 60 bits exactly; its lowest bit is also set if any later bit is set, which
+    // rounding needs.
     let mut mantissa = 0u64;
     let mut after_point = false;
     let mut any_digit = false;
@@ -117,7 +118,7 @@ fn parse_hexadecimal(text: &[u8]) -> Option<(f64, bool)> {
     Some((number, number.is_finite() && (number != 0.0 || mantissa == 0)))
 }
 
-/// Parses a decimal exponent with an optional sign, clamped where every double is infinite or zero.
+/// Parses a decimal exponent with an optional sign, clamped to a range beyond which every double is infinite or zero.
 fn parse_exponent(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text {
         [b'-', digits @ ..] => (true, digits),
@@ -127,7 +128,7 @@ fn parse_exponent(text: &[u8]) -> Option<i64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    /// Beyond the number of bits in any text a client can send.
+    /// The clamping limit: greater than the number of bits in any text that a client can send.
     const EXPONENT_MAX: i64 = 1 << 50;
     let exponent =
         digits.iter().fold(0i64, |sum, digit| (sum * 10 + i64::from(digit - b'0')).min(EXPONENT_MAX));
@@ -159,7 +160,7 @@ fn scale(mantissa: u64, exponent: i64) -> f64 {
         let up = dropped > half || (dropped == half && kept & 1 == 1);
         ((kept + u128::from(up)) as u64, lowest)
     };
-    // Both factors and all products but the last are exact; the last is too, unless it overflows.
+    // Both factors and all products but the last are exact; the last product is exact, too, unless it overflows.
     let step = lowest.clamp(-1000, 900) as i32;
     kept as f64 * 2f64.powi(step) * 2f64.powi((lowest - i64::from(step)) as i32)
 }
@@ -176,13 +177,13 @@ pub fn write_u64(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Appends `number` in Redis 7.2's format of double replies: the fewest digits that parse to the same number; without
-/// an exponent where the text stays short; `inf`, `-inf` and `nan`.
+/// Appends `number` in Redis 7.2's format of double replies: the fewest digits that parse to the same number, without
+/// an exponent where the text is short; `inf`, `-inf` and `nan`.
 ///
-/// Among the shortest digits those nearest to the number are chosen. Redis uses Grisu2, which yields longer ones for
-/// about one double in a thousand.
+/// If several digit sequences are shortest, the one nearest to the number is chosen. Redis uses Grisu2, whose result is
+/// longer for about one double in a thousand.
 pub fn write_f64(out: &mut Vec<u8>, number: f64) {
-    /// Redis writes whole numbers up to this one with all their digits.
+    /// The maximum magnitude of whole numbers that are written with all their digits, as in Redis.
     const INTEGER_MAX: f64 = (1u64 << 62) as f64;
     if number.is_nan() {
         out.extend_from_slice(b"nan");
@@ -197,13 +198,13 @@ pub fn write_f64(out: &mut Vec<u8>, number: f64) {
     }
 }
 
-/// The general case of [`write_f64`]: finite and not zero.
+/// Appends a finite `number` other than zero: the general case of [`write_f64`].
 fn write_shortest(out: &mut Vec<u8>, number: f64) {
-    /// The maximum number of zeros written after the digits.
+    /// The maximum number of zeros appended to the digits instead of an exponent.
     const ZEROS_MAX: i64 = 7;
     /// The maximum number of decimal places without an exponent for a number of any size.
     const PLACES_MAX: i64 = 6;
-    /// Numbers between 10 to the power of this and of its negative may have any number of decimal places.
+    /// The maximum magnitude of the decimal exponent of a number that may have any number of decimal places.
     const EXPONENT_MAX: u64 = 3;
     let mut text = ShortText::default();
     write!(text, "{:e}", number.abs()).expect("17 digits and an exponent fit");
@@ -234,8 +235,8 @@ fn write_shortest(out: &mut Vec<u8>, number: f64) {
     }
 }
 
-/// Inserts the point into the digits from `start` on, the first of which has the given `exponent` and the last a
-/// negative one.
+/// Inserts the decimal point into the digits from `start` on. `exponent` is the power of ten of the first digit; that
+/// of the last digit is negative.
 fn write_point(out: &mut Vec<u8>, start: usize, exponent: i64) {
     match usize::try_from(exponent) {
         Ok(exponent) => out.insert(start + exponent + 1, b'.'),

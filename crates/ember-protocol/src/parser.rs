@@ -1,5 +1,4 @@
-//! The request parser: turns bytes into commands, as spans of those bytes, without copying and without reading a byte
-//! twice.
+//! The request parser: turns bytes into commands, as spans of those bytes, without copying and reads no byte twice.
 //!
 //! ```text
 //! *3\r\n $3\r\n SET\r\n $3\r\n key\r\n $5\r\n value\r\n
@@ -13,7 +12,7 @@
 //!
 //! As in Redis, only `\r` ends a length line and the byte after it is skipped unchecked, as are the two bytes after a
 //! bulk; a command without arguments (`*0`, `*-1`) is ignored. One difference: a NUL byte in a line is an ordinary byte
-//! here, where Redis stops searching for the line's end.
+//! here, whereas Redis stops searching for the line's end at a NUL.
 //!
 //! Invariants: `start + cursor <= input.len()`; `spans` and `buffers` contain the arguments of the incomplete command
 //! before `cursor`, with offsets relative to `start`, and are empty between commands.
@@ -32,18 +31,20 @@ use crate::number::parse_i64;
 /// Spans are 32-bit: an incomplete command may have at most this many bytes of input.
 const INPUT_LEN_MAX: usize = u32::MAX as usize;
 
-/// The maximum first allocation for a large argument; after that it grows as bytes arrive, so that an announced length
-/// alone costs no more than this. (With 1 MiB and huge pages, ten thousand peers could occupy 10 GB by announcing.)
+/// The maximum size of the first allocation for a large argument, in bytes. After that the buffer grows as bytes
+/// arrive, so that an announced length alone costs at most this much memory. (With 1 MiB and huge pages, ten thousand
+/// peers could occupy 10 GB by announcing.)
 const LARGE_CAPACITY_FIRST: usize = 64 * 1024;
 
-/// The maximum growth of a large argument's buffer: one read fills it, and the other clients of the same thread wait
-/// for that.
+/// The maximum growth of a large argument's buffer, in bytes: a single read may fill the buffer, and other clients of
+/// the same thread wait during that read.
 const LARGE_GROWTH_MAX: usize = 8 * 1024 * 1024;
 
-/// Spans an idle parser keeps allocated (512 bytes), for the next command that is cut by the end of the input.
+/// The number of spans that an idle parser keeps allocated (512 bytes), for the next command that is incomplete at the
+/// end of the input.
 const SPANS_KEPT_MAX: usize = 64;
 
-/// Why [`Parser::parse`] stopped.
+/// The reason why [`Parser::parse`] stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum ParseStatus {
@@ -53,8 +54,8 @@ pub enum ParseStatus {
     NeedMore,
     /// All input has been read and the next bytes belong to a large argument: read them into [`Parser::large_mut`].
     NeedLarge,
-    /// The bytes at [`Parser::position`] are not a command. The commands before are in the batch and must be run; then
-    /// the error must be sent and the connection closed. Another call returns the same error.
+    /// The bytes at [`Parser::position`] are not a command. The commands before that position are in the batch and must
+    /// be run first; then the error must be sent and the connection closed. Another call returns the same error.
     Err(ProtocolError),
 }
 
@@ -64,25 +65,25 @@ const TLS_HANDSHAKE: [u8; 2] = [0x16, 0x03];
 /// A request that violates the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProtocolError {
-    /// The argument count is not a number or above its limit.
+    /// The argument count is not a number, or exceeds its limit.
     InvalidMultibulkLength,
-    /// The line with the argument count does not end.
+    /// The line with the argument count is too long.
     TooBigMultibulkCount,
     /// More arguments than a peer may send before authentication.
     UnauthenticatedMultibulkLength,
     /// An argument begins with this byte instead of `$`.
     ExpectedDollar(u8),
-    /// The line with an argument's length does not end.
+    /// The line with an argument's length is too long.
     TooBigBulkCount,
-    /// An argument's length is not a number, negative or above its limit.
+    /// An argument's length is not a number, is negative, or exceeds its limit.
     InvalidBulkLength,
     /// An argument is longer than allowed before authentication.
     UnauthenticatedBulkLength,
-    /// An inline command's line does not end.
+    /// The line of an inline command is too long.
     TooBigInline,
     /// An inline command's quotes do not match.
     UnbalancedQuotes,
-    /// The arguments of one command that are not large take 4 GiB.
+    /// The input of one incomplete command reaches 4 GiB, excluding large arguments.
     TooBigRequest,
     /// The bytes are the beginning of a TLS handshake.
     TlsHandshake,
@@ -119,15 +120,15 @@ impl fmt::Display for ProtocolError {
 
 impl std::error::Error for ProtocolError {}
 
-/// The part that the incomplete command is waiting for.
+/// The part of the incomplete command that has not arrived.
 #[derive(Clone, Copy, Debug, Default)]
 enum Stage {
-    /// The end of its first line; `cursor` is 0.
+    /// The end of the command's first line; `cursor` is 0.
     #[default]
     Command,
     /// The end of the next argument's length line.
     Length,
-    /// The rest of an argument of this many bytes, not counting its line end.
+    /// The rest of an argument of this many bytes, excluding its line end.
     Bulk(u32),
     /// The rest of the large argument.
     Large,
@@ -139,9 +140,9 @@ enum Stage {
 enum Progress {
     NeedMore,
     NeedLarge,
-    /// The incomplete command is complete, its last byte before `cursor`.
+    /// The command is complete; it ends at `cursor`.
     Complete,
-    /// Bytes that form no command end before `cursor`.
+    /// Bytes that form no command, such as an empty line or `*0`, end at `cursor`.
     Nothing,
 }
 
@@ -156,11 +157,12 @@ pub struct Parser {
     /// The number of bytes after `cursor` that are known to contain no line end.
     searched: usize,
     stage: Stage,
-    /// Arguments of the incomplete command that are still to come. Claimed by the peer, so nothing is allocated for it.
+    /// Arguments of the incomplete command that are still to come. The number is announced by the peer, so nothing is
+    /// allocated for it.
     arguments_left: usize,
     spans: Vec<Span>,
     buffers: Vec<Arc<Vec<u8>>>,
-    /// The sum of the lengths of `buffers`.
+    /// The sum of the lengths of `buffers`, in bytes.
     buffered_bytes: usize,
     /// The large argument being received, of `large_len` bytes when complete.
     large: Vec<u8>,
@@ -188,13 +190,13 @@ impl Parser {
         self.start
     }
 
-    /// Whether no part of another command has been read after the last one.
+    /// Whether no part of another command has been read after the last complete command.
     pub fn is_between_commands(&self, input: &[u8]) -> bool {
         matches!(self.stage, Stage::Command) && self.start == input.len()
     }
 
-    /// Records that the caller dropped the first `count` bytes of the input, so that the others are now that much
-    /// closer to its start (in the same memory or elsewhere). O(1).
+    /// Records that the caller has dropped the first `count` bytes of the input, so that the offsets of all other bytes
+    /// are now smaller by `count` (in the same memory or elsewhere). O(1).
     ///
     /// # Panics
     /// If `count` is more than [`consumed`](Parser::consumed).
@@ -205,8 +207,8 @@ impl Parser {
     }
 
     /// After [`ParseStatus::NeedLarge`]: returns how many bytes at the end of the input have been moved into the large
-    /// argument. The parser no longer counts them: the caller must cut exactly these bytes off the input (or not call
-    /// this, and keep them until the command is complete).
+    /// argument. The parser no longer counts these bytes, so the caller must truncate the input by exactly this number.
+    /// A caller that does not call this function must keep them until the command is complete.
     pub fn release_tail(&mut self) -> usize {
         let moved = std::mem::take(&mut self.moved);
         self.cursor -= moved;
@@ -219,8 +221,8 @@ impl Parser {
         self.buffered_bytes + self.large.len() + self.spans.capacity() * size_of::<Span>()
     }
 
-    /// The large argument that is waiting for bytes, with space to read some of them; `None` if there is none or it is
-    /// complete (then call [`parse`](Parser::parse)).
+    /// The large argument that is waiting for bytes, with space for at least one; `None` if no large argument is being
+    /// received, or it is complete (then call [`parse`](Parser::parse)).
     pub fn large_mut(&mut self) -> Option<LargeTarget<'_>> {
         if !matches!(self.stage, Stage::Large) || self.large.len() == self.large_len {
             return None;
@@ -230,10 +232,11 @@ impl Parser {
     }
 
     /// Parses the commands that begin at [`position`](Parser::position) of `input` and adds the complete ones to
-    /// `batch`, until it holds [`Limits::batch_commands_max`] (one, while the peer has not authenticated) or all input
-    /// is read. Their arguments are offsets in `input`, so they must run before bytes are dropped or moved.
+    /// `batch`, until the batch contains [`Limits::batch_commands_max`] commands (one, while the peer has not
+    /// authenticated) or all input is read. The arguments are offsets in `input`, so the commands must run before these
+    /// bytes are dropped or moved.
     ///
-    /// `input` is that of the last call without the discarded bytes, with more bytes at its end. O(new bytes).
+    /// `input` must be the input of the last call without the discarded bytes, with new bytes at its end. O(new bytes).
     pub fn parse(&mut self, input: &[u8], batch: &mut Batch, limits: &Limits) -> ParseStatus {
         self.parse_bounded(input, batch, limits, INPUT_LEN_MAX)
     }
@@ -267,8 +270,8 @@ impl Parser {
         }
     }
 
-    /// The fast path: complete, ordinary commands. Stops before the first other one; if that has complete arguments,
-    /// keeps them as those of the incomplete command.
+    /// The fast path: complete, ordinary commands. Stops before the first other command; its complete arguments become
+    /// those of the incomplete command.
     fn parse_whole(&mut self, input: &[u8], batch: &mut Batch, bounds: &Bounds) {
         let mut rest = &input[self.start..];
         while batch.ends.len() < bounds.commands_max {
@@ -294,7 +297,7 @@ impl Parser {
         self.start = input.len() - rest.len();
     }
 
-    /// The slow path: parses the incomplete command as far as `command`, the input from its start, goes.
+    /// The slow path: continues to parse the incomplete command; `command` is the input from the command's start on.
     fn advance(&mut self, command: &[u8], bounds: &Bounds) -> Result<Progress, ProtocolError> {
         loop {
             match self.stage {
@@ -313,7 +316,8 @@ impl Parser {
                         self.arguments_left = count;
                         self.stage = Stage::Length;
                     }
-                    // Its first line may never end.
+                    // The first line of a TLS handshake may never end, so the handshake is detected before the line is
+                    // complete.
                     Some(_) if command.starts_with(&TLS_HANDSHAKE) => {
                         return Err(ProtocolError::TlsHandshake);
                     }
@@ -381,7 +385,7 @@ impl Parser {
         }
     }
 
-    /// Returns the line at `cursor` up to its `\r`, if that and the byte after it have arrived.
+    /// Returns the line at `cursor` up to its `\r`, if the `\r` and the byte after it have arrived.
     fn next_line<'a>(
         &mut self,
         command: &'a [u8],
@@ -406,7 +410,7 @@ impl Parser {
         self.searched = 0;
     }
 
-    /// Returns the offset of `end` in `line` if it is at most `len_max`. Reads no byte twice.
+    /// Returns the offset of the byte `end` in `line`, if that offset is at most `len_max`. Reads no byte twice.
     fn search(&mut self, end: u8, line: &[u8], len_max: usize) -> Option<usize> {
         let window = &line[..line.len().min(len_max.saturating_add(1))];
         let found = memchr(end, &window[self.searched.min(window.len())..]);
@@ -485,15 +489,15 @@ impl LargeTarget<'_> {
         self.len - self.bytes.len()
     }
 
-    /// The bytes received so far; read more into its end. The spare capacity is at least 1 byte and at most
-    /// [`missing`](LargeTarget::missing), so a read that fills it leaves what follows the argument in the socket. The
-    /// vector must not be shortened or reallocated.
+    /// The bytes received so far; the caller must append further bytes. The spare capacity is at least 1 byte and at
+    /// most [`missing`](LargeTarget::missing), so a read that fills it does not read beyond the argument. The vector
+    /// must not be shortened or reallocated.
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         self.bytes
     }
 
-    /// Appends as many of `bytes` as the argument is missing; returns their number. For bytes that were not read
-    /// directly from a socket, such as decrypted ones.
+    /// Appends as many of `bytes` as the argument is missing, and returns that number. Intended for bytes that were not
+    /// read directly from a socket, such as decrypted ones.
     pub fn extend(&mut self, bytes: &[u8]) -> usize {
         let count = bytes.len().min(self.missing());
         let mut rest = &bytes[..count];
@@ -515,16 +519,16 @@ fn reserve_large(bytes: &mut Vec<u8>, len: usize) {
     }
 }
 
-/// The capacity for a large argument of `len` bytes of which `received` have arrived: doubles within limits, ends
-/// exactly at `len`.
+/// Returns the capacity for a large argument of `len` bytes of which `received` have arrived: it doubles within limits,
+/// up to exactly `len`.
 fn large_capacity(received: usize, len: usize) -> usize {
     len.min(received.saturating_add(received.clamp(LARGE_CAPACITY_FIRST, LARGE_GROWTH_MAX)))
 }
 
-/// The [`Limits`] in the form that the parser compares with.
+/// The [`Limits`], converted to the form with which the parser compares.
 struct Bounds {
     commands_max: usize,
-    /// The maximum length of an argument that stays in the input.
+    /// The maximum length of an argument that is referenced in the input, in bytes.
     in_place_len_max: u32,
     multibulk_count_max: usize,
     inline_len_max: usize,
@@ -548,7 +552,7 @@ impl Bounds {
         }
     }
 
-    /// The argument count in `line`, `*` included; 0 for a command without arguments.
+    /// Parses the argument count in `line`, which includes the `*`; 0 for a command without arguments.
     fn multibulk_count(&self, line: &[u8]) -> Result<usize, ProtocolError> {
         let count = line.get(1..).and_then(parse_i64).ok_or(ProtocolError::InvalidMultibulkLength)?;
         let count = u64::try_from(count).unwrap_or(0);
@@ -561,7 +565,7 @@ impl Bounds {
         usize::try_from(count).map_err(|_| ProtocolError::InvalidMultibulkLength)
     }
 
-    /// The length in an argument's first line, `$` included.
+    /// Parses the length in an argument's first line, which includes the `$`.
     fn bulk_len(&self, line: &[u8]) -> Result<usize, ProtocolError> {
         let digits = match line {
             [b'$', digits @ ..] => digits,
@@ -580,8 +584,8 @@ impl Bounds {
 }
 
 /// Parses as many complete arguments as `rest` (the end of an input of `input_len` bytes) begins with, at most `left`,
-/// and adds them to `spans`. Returns how many are left and the bytes after the last one. Stops before an argument that
-/// is cut off, longer than `len_max`, or malformed.
+/// and adds them to `spans`. Returns how many arguments are still missing, and the bytes after the last parsed one.
+/// Stops before an argument that is cut off, longer than `len_max`, or malformed.
 #[inline(always)]
 fn bulk_arguments<'a>(
     mut rest: &'a [u8],
@@ -626,8 +630,8 @@ fn length_line(rest: &[u8]) -> Option<(u32, &[u8])> {
     }
 }
 
-/// Parses a number of one to nine digits without leading zeros; returns it and the bytes after its line end. Leaves all
-/// other forms, valid or not, to the slow path.
+/// Parses a number of one to nine digits without leading zeros; returns the number and the bytes after its line end.
+/// `None` for all other forms, valid or not, which the slow path parses.
 fn long_line(digits: &[u8]) -> Option<(u32, &[u8])> {
     let first = *digits.first()?;
     if !matches!(first, b'1'..=b'9') {

@@ -1,7 +1,7 @@
 //! The reply writer: the bytes of a batch of replies in RESP2 or RESP3.
 //!
-//! Replies are appended to one byte vector. A large value is not copied: it becomes a shared segment, an `Arc` and the
-//! offset in the vector before which its bytes belong. The vector's pieces and the segments are sent alternately, by
+//! Replies are appended to one byte vector. A large value is not copied: it becomes a shared segment: an `Arc` and the
+//! offset in the vector at which its bytes are inserted. The vector's pieces and the segments are sent alternately, by
 //! one `writev`.
 //!
 //! Invariant: the segments' offsets never decrease and are at most the vector's length; `shared_bytes` is the
@@ -16,14 +16,14 @@ use memchr::memchr2;
 use crate::number::{write_f64, write_i64, write_u64};
 use crate::parser::ProtocolError;
 
-/// The length in bytes from which [`Reply::bulk_shared`] keeps the buffer instead of copying it: copying less costs no
-/// more than another entry in `writev` and two reference count updates.
+/// The length in bytes from which [`Reply::bulk_shared`] references the buffer instead of copying it: copying fewer
+/// bytes costs no more than another entry in `writev` and two reference count updates.
 pub const SHARED_LEN_MIN: usize = 32 * 1024;
 
 /// The capacity in bytes that [`Reply::clear`] keeps for the next batch.
 const CAPACITY_KEPT_MAX: usize = 1024 * 1024;
 
-/// Segments whose capacity [`Reply::clear`] keeps.
+/// The number of segments for which [`Reply::clear`] keeps the capacity.
 const SEGMENTS_KEPT_MAX: usize = 1024;
 
 /// The two protocol versions; HELLO switches between them.
@@ -46,10 +46,10 @@ pub struct Mark {
 /// A large value inside the replies.
 #[derive(Clone, Debug)]
 struct Segment {
-    /// The segment precedes this offset of the byte vector.
+    /// The segment is sent before the byte at this offset of the byte vector.
     at: usize,
     bytes: Arc<Vec<u8>>,
-    /// The range of the bytes.
+    /// The range of `bytes` that belongs to the reply.
     part: Range<usize>,
 }
 
@@ -117,7 +117,7 @@ impl Reply {
         self.error_bytes(text.as_bytes());
     }
 
-    /// An error that quotes bytes of a request which need not be UTF-8 (see [`error`](Reply::error)).
+    /// An error that quotes bytes of a request, which may not be UTF-8 (see [`error`](Reply::error)).
     pub fn error_bytes(&mut self, text: &[u8]) {
         let is_line_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
         let start = text.iter().position(|byte| !is_line_end(byte)).unwrap_or(text.len());
@@ -151,7 +151,8 @@ impl Reply {
         self.line_end();
     }
 
-    /// A bulk string. From [`SHARED_LEN_MIN`] bytes on, its bytes are not copied but kept until they are sent.
+    /// A bulk string. From [`SHARED_LEN_MIN`] bytes on, the bytes are not copied; the reply references them until they
+    /// are sent.
     #[inline]
     pub fn bulk_shared(&mut self, value: &Arc<Vec<u8>>) {
         if value.len() < SHARED_LEN_MIN {
@@ -160,7 +161,8 @@ impl Reply {
         self.bulk_shared_part(value, 0..value.len());
     }
 
-    /// A bulk string that is a part of shared bytes, kept like in [`Reply::bulk_shared`]: the rest is kept, too.
+    /// A bulk string that is a part of shared bytes, referenced as in [`Reply::bulk_shared`]; the whole buffer remains
+    /// in memory until the part is sent.
     ///
     /// # Panics
     /// If the part exceeds the bytes.
@@ -205,7 +207,8 @@ impl Reply {
         self.header(b'*', count);
     }
 
-    /// The head of a map: `count` pairs of replies must follow. An array of twice as many in RESP2.
+    /// The head of a map: `count` pairs of replies must follow. In RESP2, the head of an array of twice as many
+    /// replies.
     #[inline]
     pub fn map(&mut self, count: usize) {
         let (kind, count) = self.map_head(count);
@@ -227,7 +230,7 @@ impl Reply {
     }
 
     /// The head of attributes of the reply after them. Returns true if `count` pairs of replies must follow; RESP2 has
-    /// no attributes, so nothing is written and the pairs must be left out.
+    /// no attributes, so nothing is written and the pairs must be omitted.
     #[must_use]
     pub fn attribute(&mut self, count: usize) -> bool {
         if self.is_resp3() {
@@ -282,14 +285,13 @@ impl Reply {
         }
     }
 
-    /// Encoded replies.
+    /// Replies that are already encoded.
     #[inline]
     pub fn raw(&mut self, replies: &[u8]) {
         self.bytes.extend_from_slice(replies);
     }
 
-    /// Encoded replies in a shared buffer, which is kept instead of copied if it is long, like in
-    /// [`Reply::bulk_shared`].
+    /// Encoded replies in a shared buffer. A long buffer is referenced instead of copied, as in [`Reply::bulk_shared`].
     pub fn raw_shared(&mut self, replies: &Arc<Vec<u8>>) {
         if replies.len() < SHARED_LEN_MIN {
             return self.raw(replies);
@@ -299,8 +301,8 @@ impl Reply {
     }
 
     /// The position after the last reply: for [`truncate_to`](Reply::truncate_to), for a head inserted later, and for
-    /// [`append_from`](Reply::append_from). Valid until something before it is changed: marks nest like brackets. The
-    /// default mark is the beginning.
+    /// [`append_from`](Reply::append_from). Valid until replies before it change: marks nest like brackets. The default
+    /// mark is the beginning.
     #[inline]
     pub fn mark(&self) -> Mark {
         Mark { bytes: self.bytes.len(), segments: self.segments.len() }
@@ -346,7 +348,7 @@ impl Reply {
         self.bytes.is_empty() && self.segments.is_empty()
     }
 
-    /// Removes all replies. Keeps up to 1 MiB of memory for the next ones.
+    /// Removes all replies. Keeps up to 1 MiB of memory for the next replies.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(CAPACITY_KEPT_MAX);
@@ -355,12 +357,12 @@ impl Reply {
         self.shared_bytes = 0;
     }
 
-    /// The memory of these replies in bytes, shared segments included in full.
+    /// The memory of these replies in bytes, including shared segments in full.
     pub fn memory_bytes(&self) -> usize {
         self.bytes.capacity() + self.segments.capacity() * size_of::<Segment>() + self.shared_bytes
     }
 
-    /// Appends the replies of `other` between two of its marks. Large values stay shared. O(bytes copied).
+    /// Appends the replies of `other` between two of its marks. Large values are shared. O(bytes copied).
     ///
     /// # Panics
     /// If the marks do not belong to `other` or are not in order.
@@ -374,13 +376,13 @@ impl Reply {
         }
     }
 
-    /// Appends all replies of `other`. Large values stay shared. O(bytes copied).
+    /// Appends all replies of `other`. Large values are shared. O(bytes copied).
     pub fn append(&mut self, other: &Reply) {
         self.append_from(other, Mark::default(), other.mark());
     }
 
-    /// Appends all replies of `other`. Long ones without shared values become a shared segment and are not copied.
-    /// O(bytes copied).
+    /// Appends all replies of `other`. If they are long and contain no shared values, they become a shared segment and
+    /// are not copied. O(bytes copied).
     pub fn append_all(&mut self, other: Reply) {
         if !other.segments.is_empty() || other.bytes.len() < SHARED_LEN_MIN {
             return self.append(&other);
@@ -412,7 +414,7 @@ impl Reply {
         all
     }
 
-    /// The type byte of an aggregate in RESP3, that of an array in RESP2.
+    /// Returns the type byte of an aggregate: `resp3` in RESP3, that of an array in RESP2.
     #[inline]
     fn kind(&self, resp3: u8) -> u8 {
         if self.is_resp3() { resp3 } else { b'*' }
@@ -493,11 +495,11 @@ fn write_header(out: &mut Vec<u8>, kind: u8, number: usize) {
 #[derive(Clone, Debug)]
 pub struct Slices<'a> {
     reply: &'a Reply,
-    /// How much of the byte vector has been returned.
+    /// The number of bytes of the byte vector that have been returned.
     at: usize,
-    /// How many segments have been returned.
+    /// The number of segments that have been returned.
     segment: usize,
-    /// How many bytes are still to be skipped.
+    /// The number of bytes that are still to be skipped.
     skip: usize,
 }
 

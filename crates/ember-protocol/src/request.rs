@@ -1,4 +1,4 @@
-//! Encodes requests as arrays of bulk strings.
+//! Encodes requests as arrays of bulk strings, the form that every server accepts.
 
 /// Appends a command in the form that every server accepts.
 pub fn encode_command<A: AsRef<[u8]>>(words: &[A], to: &mut Vec<u8>) {
@@ -20,7 +20,7 @@ pub fn push_word(word: &[u8], to: &mut Vec<u8>) {
     to.extend_from_slice(b"\r\n");
 }
 
-/// Begins a word of `bytes` bytes, which must follow with a line end.
+/// Begins a word of `bytes` bytes, which must follow, and then a line end.
 #[inline]
 pub(crate) fn begin_word(bytes: usize, to: &mut Vec<u8>) {
     push_head(b'$', bytes, to);

@@ -1,5 +1,5 @@
-//! Requests through the public interface: for all splits, discards and large arguments, the commands equal those of a
-//! slow reading of the whole input.
+//! Requests through the public interface: for all splits, discards and large arguments, the commands equal those that
+//! the reference parser reads from the whole input.
 
 mod reference;
 
@@ -21,7 +21,7 @@ fn small_limits() -> Limits {
     }
 }
 
-/// Feeds a parser as a caller does: one piece of the input after the other, with the choices of `choose`.
+/// Feeds a parser as a caller does: one piece of the input after the other, of sizes that `choose` determines.
 fn feed(input: &[u8], limits: &Limits, mut choose: impl FnMut(usize) -> usize) -> Reading {
     let mut parser = Parser::new();
     let mut batch = Batch::new();
@@ -209,7 +209,7 @@ proptest! {
     }
 }
 
-/// A fuzz run without a fuzzer: the same 200,000 mutated inputs each time.
+/// Tests 200,000 mutated inputs, the same in every run.
 #[test]
 fn mutated_requests_are_parsed_as_by_the_reference() {
     let seeds: Vec<Vec<u8>> = vec![

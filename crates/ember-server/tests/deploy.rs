@@ -1,5 +1,5 @@
-//! The files of `deploy/` match the server: metrics that they name exist, the unit starts the server, and the server
-//! reads its files. So does the Dockerfile: the files that it builds and copies exist, and the server accepts its
+//! The files of `deploy/` match the server: the metrics in them exist, the unit starts the server, and the server reads
+//! its files. The Dockerfile matches, too: the files that it builds and copies exist, and the server accepts its
 //! arguments.
 
 #![allow(clippy::unwrap_used, reason = "the whole file is a test")]
@@ -29,11 +29,11 @@ fn program() -> PathBuf {
     std::env::var_os("EMBER_SERVER").map_or_else(|| env!("CARGO_BIN_EXE_ember-server").into(), PathBuf::from)
 }
 
-/// The names of all samples that a server may have, with the labels of those it has.
+/// Returns the names of all samples that a server may export, with the labels of the samples that it does export.
 fn metrics() -> BTreeMap<String, BTreeSet<String>> {
     let server = Server::builder(program()).metrics().start();
     let mut client = server.client();
-    // One event for each metric whose samples are created by events.
+    // Causes one event for each metric whose samples are created by events.
     client.run("GET");
     let text = http_get(server.metrics_address(), "/metrics").unwrap().body;
     let mut metrics: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -49,12 +49,12 @@ fn metrics() -> BTreeMap<String, BTreeSet<String>> {
     metrics
 }
 
-/// The words of an expression.
+/// Returns the words of a Prometheus expression.
 fn words(expression: &str) -> impl Iterator<Item = &str> {
     expression.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'))
 }
 
-/// The labels that an expression groups by or compares.
+/// Returns the labels by which an expression groups or which it compares.
 fn labels(expression: &str) -> BTreeSet<&str> {
     let mut labels = BTreeSet::new();
     for rest in expression.split("by (").skip(1) {
@@ -67,7 +67,7 @@ fn labels(expression: &str) -> BTreeSet<&str> {
     labels
 }
 
-/// Asserts that an expression names existing metrics and labels.
+/// Asserts that the metrics and labels in an expression exist.
 #[track_caller]
 fn assert_exists(expression: &str, metrics: &BTreeMap<String, BTreeSet<String>>) {
     let is_metric = |word: &&str| word.starts_with("ember_") || word.starts_with("process_");
@@ -126,7 +126,7 @@ fn alerts_use_existing_metrics() {
         let (name, rest) = rule.split_once('\n').unwrap();
         assert!(name.starts_with("Ember") && names.insert(name), "{name}");
         let expression: String = rest.split("expr: ").nth(1).unwrap().trim_start_matches(">-").to_owned();
-        // Text after an expression begins at the column of `expr`.
+        // The expression ends at the first line that begins at the column of `expr`.
         let expression = expression
             .lines()
             .enumerate()
@@ -196,7 +196,7 @@ fn bash_completes_parameters_and_their_values() {
     assert_eq!(complete("ember-server --maxmemory-policy allkeys-l", 2), "allkeys-lru allkeys-lfu");
 }
 
-/// The instructions of the Dockerfile: name and the rest of the line.
+/// Returns the instructions of the Dockerfile: the name and the rest of the line.
 fn instructions(dockerfile: &str) -> Vec<(&str, &str)> {
     let lines = dockerfile.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.map(|line| line.split_once(' ').unwrap()).collect()
@@ -214,7 +214,7 @@ fn the_image_is_built_from_existing_files() {
     let stages = of("FROM");
     let (_, debian) =
         stages[0].strip_suffix(" AS build").unwrap().split_once(&format!("rust:{version}-")).unwrap();
-    // Both stages have the same C library.
+    // Both stages use the same Debian release, and thus the same C library.
     assert_eq!(stages[1..], [format!("debian:{debian}-slim")]);
     let build = of("RUN")[0];
     assert!(build.starts_with("cargo build --release --locked -p "), "{build}");
@@ -232,7 +232,7 @@ fn the_image_is_built_from_existing_files() {
     assert_eq!(of("RUN")[1], "scripts/strip-binaries.sh target/release dist");
     assert!(root().join("scripts/strip-binaries.sh").is_file());
     assert_eq!((words[0], *target, &copied), ("--from=build", "/usr/local/bin/", &built));
-    // Files excluded from the build context are not needed by the build.
+    // The build does not need any file that is excluded from the build context.
     let ignored = fs::read_to_string(root().join(".dockerignore")).unwrap();
     for line in ignored.lines() {
         assert!(["target", ".git", "data", "bench/results", "**/node_modules"].contains(&line), "{line}");
@@ -248,8 +248,8 @@ fn the_image_runs_the_server_unprivileged() {
     assert!(user.parse::<u32>().unwrap() > 0 && dockerfile.contains(&format!("--uid {user} ")), "{user}");
     assert_eq!(of("VOLUME"), "/data");
     assert!(dockerfile.ends_with(&format!("ENTRYPOINT [\"ember-server\"]\nCMD {}\n", of("CMD"))));
-    // The server is reachable from outside, and refuses clients from there until it has a password. The test queries
-    // the parameters instead of listening, because a test does not listen on external interfaces.
+    // The server is reachable from outside the container, and refuses clients from there until a password is set. The
+    // test queries the parameters instead of listening, because a test does not listen on external interfaces.
     let arguments: Vec<String> = serde_json::from_str(of("CMD")).unwrap();
     let variables = instructions.iter().filter(|(found, _)| *found == "ENV");
     let (name, value) = variables.filter_map(|(_, variable)| variable.split_once('=')).next_back().unwrap();
@@ -262,7 +262,7 @@ fn the_image_runs_the_server_unprivileged() {
     for (name, value) in [("protected-mode", "yes"), ("requirepass", "")] {
         assert_eq!(client.run(&format!("CONFIG GET {name}")).elements().unwrap()[1].text(), value);
     }
-    // The documents run it with its own volumes and ports.
+    // The documents run the image with the volumes and ports of the Dockerfile.
     let document = fs::read_to_string(root().join("docs/operations.md")).unwrap();
     let runs: Vec<&str> = document.lines().filter(|line| line.starts_with("docker run ")).collect();
     assert!(!runs.is_empty());

@@ -1,4 +1,5 @@
-//! The examples of README.md and docs/ are correct: sessions are run and their replies compared, shell commands exist.
+//! The examples of README.md and docs/ are correct: sessions are run and their replies compared, and the programs of
+//! shell commands exist.
 
 #![allow(clippy::unwrap_used, reason = "the whole file is a test")]
 
@@ -28,14 +29,14 @@ const PROGRAMS: [&str; 14] = [
     "python3",
 ];
 
-/// Documents that `crates/ember-peers/tests/walks` runs from the first line to the last: their commands need the
-/// results of earlier ones.
+/// Documents that `crates/ember-peers/tests/walks` runs from the first line to the last: their commands depend on the
+/// results of earlier commands.
 const WALKED: [&str; 2] = ["docs/getting-started.md", "docs/migration.md"];
 
-/// The key file that shown flags may name, in the directory where the server is started, and its one key.
+/// The key file that flags in documents may name, in the directory where the server is started, and its only key.
 const KEY_FILE: (&str, &str) = ("keys", "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f");
 
-/// Flags that would move the server to another place than the test expects; they are omitted with their values.
+/// Flags that would change the address or the directory of the server; they are omitted with their values.
 const PLACE_FLAGS: [&str; 7] =
     ["--port", "-p", "--bind", "--host", "--unixsocket", "--dir", "--metrics-port"];
 
@@ -47,7 +48,7 @@ fn server_program() -> PathBuf {
     std::env::var_os("EMBER_SERVER").map_or_else(|| env!("CARGO_BIN_EXE_ember-server").into(), PathBuf::from)
 }
 
-/// The blocks of all user documents in one language, except the walked ones, with their files.
+/// Returns the code blocks in one language of all user documents except [`WALKED`], with the paths of the documents.
 fn blocks(language: &str) -> Vec<(String, Vec<Block>)> {
     let mut paths: Vec<PathBuf> = fs::read_dir(root())
         .unwrap()
@@ -73,8 +74,8 @@ fn sessions_in_documents_print_the_output_shown() {
         if blocks.is_empty() {
             continue;
         }
-        // The sessions of a document are one story: they use one server, in order, each on a separate connection, until
-        // a session has a server with other arguments.
+        // The sessions of a document build on each other: they use one server, in order, each on a separate connection,
+        // until a session requires a server with other arguments.
         let mut server = Server::start(server_program(), &["--save", ""]);
         for block in blocks {
             if !block.arguments.is_empty() {
@@ -160,7 +161,8 @@ fn is_package(name: &str) -> bool {
         .any(|text| text.lines().any(|line| line == wanted))
 }
 
-/// Starts the server with the shown flags, at a place chosen by the test; it must answer.
+/// Starts the server with flags from a document, at an address and in a directory chosen by the test; the server must
+/// reply.
 fn check_server_starts(arguments: &[&str]) -> Result<(), String> {
     if arguments.contains(&"--help") || arguments.contains(&"--version") {
         return Ok(());
@@ -171,7 +173,7 @@ fn check_server_starts(arguments: &[&str]) -> Result<(), String> {
         if PLACE_FLAGS.contains(argument) {
             rest.next().ok_or_else(|| format!("{argument} without a value"))?;
         } else {
-            // The server of the test runs in another folder than the reader's.
+            // The server of the test does not run in the folder in which the reader's server runs.
             let path = root().join(argument);
             kept.push(if path.is_file() { path.display().to_string() } else { (*argument).to_owned() });
         }
@@ -190,7 +192,8 @@ fn check_server_starts(arguments: &[&str]) -> Result<(), String> {
     result
 }
 
-/// The names of all data commands, with how each runs; those of subcommands include their container's.
+/// Returns the names of all data commands, with the way in which each runs; names of subcommands include the
+/// container's name.
 fn data_commands() -> Vec<(String, Run)> {
     let mut all = Vec::new();
     for command in FAMILIES.iter().copied().flatten().copied().flatten() {
@@ -202,14 +205,14 @@ fn data_commands() -> Vec<(String, Run)> {
     all
 }
 
-/// The rows of the table in a document whose header begins with these words, as cells.
+/// Returns the rows, as cells, of the table whose header begins with these words.
 fn table_rows(text: &str, head: &str) -> Vec<Vec<String>> {
     let lines = text.lines().skip_while(|line| !line.starts_with(head)).skip(2);
     let rows = lines.take_while(|line| line.starts_with('|'));
     rows.map(|row| row.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect()).collect()
 }
 
-/// The words in backticks in a cell.
+/// Returns the words in backticks in a cell.
 fn names_in(cell: &str) -> Vec<String> {
     cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
@@ -229,7 +232,7 @@ fn the_table_of_long_commands_is_complete_and_gives_reasons() {
         }
     }
     for (name, run) in &commands {
-        // Blocking commands need never be long.
+        // Blocking commands need not be in the table of long-running commands.
         let is_long = run.may_be_long() && !matches!(run, Run::Blocking(_));
         assert!(!is_long || listed.contains(name), "{name} may run on a thread, and is not in the table");
     }

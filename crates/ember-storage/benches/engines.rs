@@ -1,12 +1,12 @@
-//! The speed of the stores' engines alone on a disk, and of a store on top of them:
+//! Measures the throughput of the key-value engines alone on a disk, and of a store on top of each:
 //!
 //! ```text
 //! cargo bench -p ember-storage --bench engines -- [FOLDER [KEYS [VALUE_BYTES [THREADS]]]]
 //! ```
 //!
-//! FOLDER is on the disk that is measured (default: the folder for temporary files), with 200000 keys of 16 bytes,
-//! values of 64 bytes and 2 threads. *Bare* is the engine's own API with one table; *store* is `ember_storage::stores`,
-//! with its two rows for each key and their checksums. The figures of the disk itself are printed with them.
+//! FOLDER is on the disk to measure. Defaults: the folder for temporary files, 200000 keys of 16 bytes, values of 64
+//! bytes, 2 threads. *Bare* is the engine's own API with one table; *store* is `ember_storage::stores`, with its two
+//! rows for each key and their checksums. The throughput of the disk itself is also printed.
 
 #![allow(clippy::unwrap_used, reason = "a tool for measurements: it ends with what went wrong")]
 
@@ -23,7 +23,7 @@ use ember_storage::stores::{Checkpoint, EngineKind, Facts, Position, Store, Stor
 use heed::types::Bytes;
 use redb::ReadableDatabase;
 
-/// The maximum duration of a measurement.
+/// The maximum duration of one measurement.
 const TIME: Duration = Duration::from_secs(3);
 
 const BATCH: u64 = 1000;
@@ -53,7 +53,7 @@ impl Plan {
         std::array::from_fn(|index| text.as_bytes()[index])
     }
 
-    /// Returns the key of a number; consecutive numbers cover all keys.
+    /// Returns the key with index `number`; consecutive indexes cover all keys.
     fn nth(number: u64) -> [u8; 16] {
         let text = format!("key:{number:012}");
         std::array::from_fn(|index| text.as_bytes()[index])
@@ -302,7 +302,7 @@ fn store(plan: &Plan, kind: EngineKind, name: &'static str) -> Line {
 }
 
 fn main() {
-    // Cargo adds options of its own.
+    // Cargo passes its own options, such as `--bench`, to the benchmark.
     let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with('-'));
     let folder = arguments.next().map_or_else(std::env::temp_dir, PathBuf::from);
     let mut number = |default| arguments.next().map_or(default, |text| text.parse().unwrap());

@@ -1,4 +1,4 @@
-//! The log of cold values, compared with a map: appending, reading, failing, reclaiming.
+//! The log of cold values, compared with a map: appending, reading, disk errors, reclaiming.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
@@ -62,7 +62,7 @@ fn value_of(number: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Moves the model's records out of the segment with the smallest live share; returns whether there was one.
+/// Moves the model's records out of the segment with the smallest live share; returns whether there was such a segment.
 fn reclaim(log: &SegmentLog, model: &mut HashMap<Vec<u8>, (Location, Vec<u8>)>, percent: u64) -> bool {
     let Some(segment) = log.choose(percent) else { return false };
     let mut moved = Vec::new();
@@ -116,7 +116,7 @@ fn step() -> impl Strategy<Value = Step> {
 fn follow(steps: Vec<Step>, encrypted: bool) {
     let disk = SimulatedDisk::new(1);
     let log = open(&disk, encrypted);
-    // Segments of 64 MiB, or of a few.
+    // The limit determines the size of segments: a few MiB, or 64 MiB.
     log.set_limit(if encrypted { 640 << 20 } else { UNLIMITED });
     let mut model: HashMap<Vec<u8>, (Location, Vec<u8>)> = HashMap::new();
     for (number, step) in steps.into_iter().enumerate() {
@@ -169,7 +169,7 @@ fn follow(steps: Vec<Step>, encrypted: bool) {
 }
 
 proptest! {
-    // 12 of 256 cases: each writes many megabytes. `PROPTEST_CASES` sets another number.
+    // 12 cases instead of 256, because each writes many megabytes. `PROPTEST_CASES` sets another number.
     #![proptest_config(ProptestConfig {
         cases: ProptestConfig::default().cases.div_ceil(22),
         failure_persistence: None,
@@ -245,7 +245,8 @@ fn records_in_the_page_cache_are_ready() {
     let at = put(&log, b"key", b"value", AppendSource::Demoted);
     log.write_buffers(Which::All).unwrap();
     let mut buffer = Vec::new();
-    // The pages were written just now. A file system that does not know reports that the read would block.
+    // The pages were written just now. If the file system does not know whether pages are cached, it reports that the
+    // read would block.
     if let Some(record) = log.read_ready(at, &mut buffer).unwrap() {
         assert_eq!((record.head.key, record.value), (&b"key"[..], &b"value"[..]));
     }
@@ -355,7 +356,7 @@ fn a_write_that_fails_loses_nothing() {
         for gives_up in [false, true] {
             let disk = SimulatedDisk::new(1);
             let log = open(&disk, gives_up);
-            // Segments of 2 MiB.
+            // With this limit, segments have 2 MiB.
             log.set_limit(64 << 20);
             let before = put(&log, b"before", b"value", AppendSource::Demoted);
             log.write_buffers(Which::All).unwrap();
@@ -432,7 +433,7 @@ fn a_failed_read_is_an_error_and_may_be_retried() {
     assert_reads(&log, at, b"key", b"value");
 }
 
-/// A log with records of some sizes in one file; returns the file and the records, too.
+/// Creates a log with records of several sizes in one file; also returns the disk with the file, and the records.
 fn written(encrypted: bool) -> (SimulatedDisk, SegmentLog, Vec<(Location, Vec<u8>)>) {
     let disk = SimulatedDisk::new(1);
     let log = open(&disk, encrypted);
@@ -525,7 +526,8 @@ fn altered_locations_yield_an_error_or_a_record_with_its_key() {
     for bit in 0..64 {
         let wrong = Location::from_bits(at.to_bits() ^ (1 << bit));
         if let Ok(record) = log.read(wrong, &mut buffer) {
-            // A wrong length returns the same record, and another offset the record there, whose key shows it.
+            // A location with a wrong length returns the same record; with another offset, it returns the record at
+            // that offset, whose key differs.
             let is_there = records.iter().position(|(there, _)| there.offset() == wrong.offset()).unwrap();
             assert_eq!(record.head.key, format!("key {is_there}").as_bytes());
         }
@@ -581,7 +583,7 @@ fn reclaiming_at_half_keeps_the_limit_and_writes_at_most_twice() {
     let mut model: HashMap<Vec<u8>, (Location, Vec<u8>)> = HashMap::new();
     let keys = 400_u64;
     let value_bytes = 64 << 10;
-    // 25 MiB of live values, in at most twice as much; segments of 1.6 MiB.
+    // 25 MiB of live values in files of at most twice that size, with segments of 1.6 MiB.
     let limit = 2 * keys * value_bytes as u64;
     log.set_limit(limit);
     let mut state = 1_u64;
@@ -696,7 +698,7 @@ fn threads_read_while_others_append_write_and_reclaim() {
                             assert!(record.value == value_of(number, len_of(number)));
                             hits += 1;
                         }
-                        // It was moved or replaced meanwhile.
+                        // The record was moved or replaced since its location was read.
                         Err(ReadError::Removed) => assert_ne!(current.lock()[&key].0, at),
                         Err(error) => panic!("{error}"),
                     }

@@ -1,4 +1,4 @@
-//! A client for tests of exact bytes: sends anything, reads one reply at a time, over TCP or a unix socket.
+//! A client for tests of exact bytes: sends arbitrary bytes and reads one reply at a time, over TCP or a unix socket.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -32,7 +32,7 @@ impl RawClient {
     /// Connects over TCP.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Returns the errors of the operating system.
     pub fn connect(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address, IO_TIMEOUT)?;
         stream.set_nodelay(true)?;
@@ -42,7 +42,7 @@ impl RawClient {
     /// Connects over a unix socket.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Returns the errors of the operating system.
     pub fn connect_unix(path: &Path) -> io::Result<Self> {
         Self::over(Stream::Unix(UnixStream::connect(path)?))
     }
@@ -73,7 +73,7 @@ impl RawClient {
     /// Sends raw bytes.
     ///
     /// # Errors
-    /// Those of the socket.
+    /// Returns the errors of the socket.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.get_mut().write_all(bytes)
     }
@@ -81,7 +81,7 @@ impl RawClient {
     /// Sends one command as an array of bulk strings.
     ///
     /// # Errors
-    /// Those of the socket.
+    /// Returns the errors of the socket.
     pub fn send_command<A: AsRef<[u8]>>(&mut self, arguments: &[A]) -> io::Result<()> {
         self.send(&encode(arguments))
     }
@@ -104,10 +104,10 @@ impl RawClient {
         Ok(raw)
     }
 
-    /// Reads exactly `length` bytes, for replies that are compared as text.
+    /// Reads exactly `length` bytes. Intended for replies that are compared as text.
     ///
     /// # Errors
-    /// `UnexpectedEof` when the connection closes first.
+    /// Returns `UnexpectedEof` if the connection is closed first.
     pub fn read_bytes(&mut self, length: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; length];
         self.stream.read_exact(&mut bytes)?;
@@ -117,7 +117,7 @@ impl RawClient {
     /// Reads until the server closes the connection. A reset counts as closing.
     ///
     /// # Errors
-    /// A timeout if it stays open.
+    /// Returns a timeout error if the connection remains open.
     pub fn read_to_close(&mut self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         match self.stream.read_to_end(&mut bytes) {
@@ -129,7 +129,7 @@ impl RawClient {
     /// Closes the sending side of the connection; replies can still be read.
     ///
     /// # Errors
-    /// Those of the socket.
+    /// Returns the errors of the socket.
     pub fn finish_sending(&mut self) -> io::Result<()> {
         match self.stream.get_ref() {
             Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
@@ -142,10 +142,10 @@ impl RawClient {
         self.stream.buffer()
     }
 
-    /// Whether the server has closed the connection; waits for either a byte or the closing.
+    /// Whether the server has closed the connection; waits until a byte arrives or the connection is closed.
     ///
     /// # Errors
-    /// A timeout if neither arrives.
+    /// Returns a timeout error if neither happens.
     pub fn is_closed(&mut self) -> io::Result<bool> {
         match self.stream.fill_buf() {
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(true),
@@ -165,7 +165,7 @@ impl RawClient {
         })
     }
 
-    /// [`RawClient::command`] for words separated by single blanks.
+    /// Like [`RawClient::command`], for a line of words separated by single blanks.
     ///
     /// # Panics
     /// When the connection fails.
@@ -191,8 +191,8 @@ impl RawClient {
         self.info(name).parse().unwrap_or_else(|_| panic!("{name} of INFO is not an integer"))
     }
 
-    /// Sends all commands in one write and reads all replies. Meant for batches below a socket buffer (about 100 kB of
-    /// requests), since nothing is read before all is sent.
+    /// Sends all commands in one write and reads all replies. Intended for batches that fit in the socket buffers
+    /// (about 100 kB of requests), since replies are read only after everything has been sent.
     ///
     /// # Errors
     /// See [`read_frame`].

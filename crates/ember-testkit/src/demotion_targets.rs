@@ -1,9 +1,9 @@
-//! Servers that demote values as often as possible: each value that can be demoted is demoted within a tenth of a
-//! second, as if the data were much larger than memory.
+//! Servers that demote values as often as possible: each value that can be demoted is demoted within 0.1 s, as if the
+//! data were much larger than memory.
 
 use std::path::Path;
 
-/// The environment variable that selects where all ember servers of tests demote their values to.
+/// The environment variable that selects the destination to which all ember servers of tests demote their values.
 const VARIABLE: &str = "EMBER_VALUES";
 
 macro_rules! of_store {
@@ -34,7 +34,8 @@ pub const DEMOTION_TARGETS: [(&str, &[&str]); 4] = [
     ("fjall", &of_store!("fjall")),
 ];
 
-/// Returns arguments to insert before those of the test. A server with its own append-only file has no store.
+/// Returns the arguments to insert before `own`, the arguments of the test. If `own` configures an append-only file,
+/// the server cannot have a store, so only tiers are possible.
 ///
 /// # Panics
 /// If the variable names no such destination.

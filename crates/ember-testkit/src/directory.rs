@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 
-/// A directory that is removed when this is dropped.
+/// A directory that is removed when this value is dropped.
 pub struct Directory(pub PathBuf);
 
 impl Directory {
-    /// Creates an empty directory. Tests of a program that run at the same time must use different names.
+    /// Creates an empty directory. Tests of the same test program run at the same time, so they must use different
+    /// names.
     ///
     /// # Panics
-    /// If it cannot be created.
+    /// If the directory cannot be created.
     pub fn new(name: &str) -> Directory {
         let path = std::env::temp_dir().join(format!("ember-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);

@@ -1,4 +1,4 @@
-//! Fenced blocks of Markdown documents, and the sessions in them that tests run against a server.
+//! Fenced blocks of Markdown documents, and the sessions in these blocks, which tests run against a server.
 //!
 //! A ` ```session ` block shows what redis-cli prints, with each command after the prompt:
 //!
@@ -24,7 +24,7 @@ use crate::replies::render;
 pub struct Block {
     /// The word after the opening fence; empty if there is none.
     pub language: String,
-    /// The words after that.
+    /// The words after the language.
     pub arguments: Vec<String>,
     /// Line number of the first line inside, from 1.
     pub line: usize,
@@ -39,7 +39,7 @@ pub struct Exchange {
     pub line: usize,
     /// The command as typed.
     pub command: String,
-    /// The lines below the command, joined.
+    /// The lines below the command, joined by line ends.
     pub expected: String,
 }
 

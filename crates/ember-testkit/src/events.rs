@@ -7,24 +7,24 @@ use std::time::Duration;
 /// The timeout for the next event.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// An event.
+/// A server-sent event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The ID that a client sends when it reconnects.
     pub id: String,
-    /// Its text.
+    /// The text of the event.
     pub data: String,
 }
 
-/// A stream of events.
+/// A connection that receives server-sent events.
 #[derive(Debug)]
 pub struct EventStream {
     stream: BufReader<TcpStream>,
-    /// The status code.
+    /// The HTTP status code of the response.
     pub status: u16,
-    /// The lines of the head.
+    /// The header lines of the response.
     pub head: String,
-    /// Received text without the chunk framing.
+    /// Received text, without the framing of HTTP chunks.
     text: Vec<u8>,
 }
 
@@ -60,10 +60,10 @@ impl EventStream {
         fields.into_iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// Returns the next event; none at the end of the stream.
+    /// Returns the next event; `None` at the end of the stream.
     ///
     /// # Errors
-    /// If none arrives in time, or the connection breaks.
+    /// If no event arrives in time, or the connection breaks.
     pub fn next_event(&mut self) -> io::Result<Option<Event>> {
         loop {
             let Some(block) = self.next_block()? else { return Ok(None) };

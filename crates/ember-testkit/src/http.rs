@@ -1,4 +1,4 @@
-//! HTTP like a scraper or a probe: one request, one response, byte for byte.
+//! An HTTP client like a scraper or a probe: sends one request and returns the response byte for byte.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -29,7 +29,7 @@ impl HttpAnswer {
 /// Sends a GET request.
 ///
 /// # Errors
-/// If there is no connection or no response.
+/// If the connection fails, or the response is not HTTP.
 pub fn http_get(address: SocketAddr, path: &str) -> io::Result<HttpAnswer> {
     http_exchange(address, format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes())
 }
@@ -37,7 +37,7 @@ pub fn http_get(address: SocketAddr, path: &str) -> io::Result<HttpAnswer> {
 /// Sends a request and reads until the server closes the connection.
 ///
 /// # Errors
-/// If there is no connection, or the response is not HTTP.
+/// If the connection fails, or the response is not HTTP.
 pub fn http_exchange(address: SocketAddr, request: &[u8]) -> io::Result<HttpAnswer> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(TIMEOUT))?;

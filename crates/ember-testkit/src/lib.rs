@@ -1,8 +1,9 @@
-//! Shared by the tests of several crates: servers as child processes, a raw RESP client, redis-cli rendering.
+//! Helpers for the tests of several crates: servers as child processes, a raw RESP client, replies formatted as by
+//! redis-cli.
 //!
 //! A server is accessed only through its command line and its sockets, so every helper works with `redis-server`, too,
-//! which is how the two servers are compared. Replies are read by the client side of `ember-protocol`, which no server
-//! uses.
+//! which is how the two servers are compared. Replies are parsed by `ember_protocol::client`, which the server does not
+//! use.
 
 mod client;
 mod demotion_targets;

@@ -1,9 +1,9 @@
-//! A rate limiter.
+//! A rate limiter for load in tests.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The maximum idle time that may be made up for.
+/// The maximum delay that is made up for by a higher rate afterwards.
 const SLACK: Duration = Duration::from_millis(20);
 
 /// Limits operations to a rate per second.
@@ -19,7 +19,7 @@ impl Pace {
         Pace { per_second, next: Instant::now() }
     }
 
-    /// Lets `count` operations pass, and sleeps as long as they must take.
+    /// Counts `count` operations, and sleeps until they are due at the limiter's rate.
     pub fn pass(&mut self, count: u64) {
         let now = Instant::now();
         let takes = Duration::from_secs_f64(count as f64 / self.per_second as f64);

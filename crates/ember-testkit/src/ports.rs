@@ -1,17 +1,18 @@
-//! Free ports.
+//! Free ports for the servers of tests.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU16, Ordering};
 
 /// The first port to assign. All assigned ports are below the ephemeral ports of systems (32768 and up on Linux, 49152
-/// and up elsewhere), so that an outgoing connection cannot take one before its server listens.
+/// and up elsewhere), so that no outgoing connection can use a port before its server listens.
 const FIRST: u16 = 10_000;
 
 /// The number of ports to assign.
 const COUNT: u16 = 20_000;
 
-/// Returns a loopback port that is free now and that this process has not used lately. Another process can still take
-/// it, so a test that starts a server checks which process listens. O(1) as long as most of the ports are free.
+/// Returns a loopback port that is free now and that this process has not been assigned recently. Another process can
+/// still bind it, so a test that starts a server checks which process listens. O(1) as long as most of the ports are
+/// free.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     // Processes begin at different ports: a build and a test of another checkout may run at the same time.

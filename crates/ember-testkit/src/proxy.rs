@@ -1,4 +1,4 @@
-//! A proxy between two servers that cuts or slows down connections.
+//! A proxy between two servers that closes connections after some bytes or limits their throughput.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -11,8 +11,8 @@ use crate::pace::Pace;
 /// Bytes forwarded at a time.
 const PORTION_BYTES: usize = 64 * 1024;
 
-/// Forwards connections to a server as long as it lives. Data from the server may be cut or slowed down; data to it are
-/// not.
+/// Forwards connections to a server until it is dropped. Data from the server may be cut off or slowed down; data to
+/// the server is not.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -27,7 +27,7 @@ struct Shared {
 }
 
 impl Proxy {
-    /// Creates a proxy that cuts connection number `n`, from 0 on, after `cut_after(n)` bytes from the server.
+    /// Creates a proxy that closes connection number `n`, counted from 0, after `cut_after(n)` bytes from the server.
     ///
     /// # Panics
     /// If no port is available.
@@ -58,10 +58,10 @@ impl Proxy {
                 if shared.is_over.load(Ordering::SeqCst) {
                     return;
                 }
-                // An unreachable server is treated as a broken connection.
+                // If the server is unreachable, the client's connection is closed.
                 let (Ok(client), Ok(server)) = (client, TcpStream::connect(server)) else { continue };
                 let (Ok(to), Ok(from)) = (server.try_clone(), client.try_clone()) else { continue };
-                // Without this it is only slower.
+                // Without this option the proxy is only slower.
                 let _ = server.set_nodelay(true).and(client.set_nodelay(true));
                 let line = Line { bytes: cut_after(number), bytes_per_second, passed: Arc::clone(&shared) };
                 let back =
@@ -92,14 +92,14 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::SeqCst);
-        // The thread checks the flag at the next connection; if that fails, it has ended.
+        // The thread checks the flag at the next connection; if connecting fails, the thread has ended already.
         let _ = TcpStream::connect(self.address);
     }
 }
 
 /// One direction of a connection.
 struct Line {
-    /// The number of bytes to forward before the cut.
+    /// The number of bytes to forward before the connection is closed.
     bytes: u64,
     bytes_per_second: u64,
     passed: Arc<Shared>,
@@ -119,7 +119,7 @@ impl Line {
             self.passed.passed.fetch_add(count as u64, Ordering::SeqCst);
             pace.pass(count as u64);
         }
-        // Either end may already be closed.
+        // Either side may already be closed.
         let _ = from.shutdown(Shutdown::Both);
         let _ = to.shutdown(Shutdown::Both);
     }
@@ -137,7 +137,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         thread::spawn(move || {
             for client in listener.incoming() {
-                // A client that is cut off does not receive everything.
+                // If the proxy closes the connection, not everything can be sent.
                 let _ = client.unwrap().write_all(&vec![b'x'; bytes]);
             }
         });
@@ -146,7 +146,7 @@ mod tests {
 
     fn received(proxy: &Proxy) -> usize {
         let mut bytes = Vec::new();
-        // A connection that is cut may be reset.
+        // A connection that the proxy closes may be reset.
         let _ = TcpStream::connect(proxy.address()).unwrap().read_to_end(&mut bytes);
         bytes.len()
     }

@@ -8,16 +8,16 @@ pub struct Random {
 }
 
 impl Random {
-    /// Creates a generator; equal seeds give equal sequences on every machine.
+    /// Creates a generator; equal seeds produce equal sequences on every machine.
     pub fn new(seed: u64) -> Self {
-        // One round of splitmix64: adjacent seeds must not give similar sequences, and the state must not be 0.
+        // One round of splitmix64: adjacent seeds must not produce similar sequences, and the state must not be 0.
         let mut mixed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         Random { seed, state: (mixed ^ (mixed >> 31)) | 1 }
     }
 
-    /// The seed.
+    /// The seed of the generator.
     pub fn seed(&self) -> u64 {
         self.seed
     }

@@ -1,4 +1,4 @@
-//! Replies with their exact bytes, and as text.
+//! Reads replies as exact bytes, and formats them as text.
 
 use std::io::{self, BufRead, Read};
 
@@ -7,7 +7,7 @@ use ember_protocol::client::{self, Value, read_value};
 /// Reads one reply and appends its exact bytes to `raw`.
 ///
 /// # Errors
-/// Those of [`read_value`].
+/// Returns the errors of [`read_value`].
 pub fn read_frame(stream: &mut impl BufRead, raw: &mut Vec<u8>) -> io::Result<Value> {
     read_value(&mut Recording { stream, raw })
 }

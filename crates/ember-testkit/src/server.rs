@@ -15,10 +15,10 @@ use crate::client::RawClient;
 use crate::demotion_targets;
 use crate::ports::free_port;
 
-/// The timeout until the first reply to PING, or until the end after a stop request.
+/// The timeout until the first reply to PING, and until the process ends after a stop request.
 const START_STOP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The interval of polling a process that gives no signal.
+/// The interval of polling for state changes that a process does not announce.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The number of ports to try: another process can take a free port before the server binds it.
@@ -40,7 +40,7 @@ pub struct Server {
     watch_address: Option<SocketAddr>,
 }
 
-/// How to start a [`Server`].
+/// The options with which a [`Server`] is started.
 #[derive(Debug)]
 pub struct ServerBuilder {
     program: PathBuf,
@@ -71,7 +71,7 @@ impl Server {
     /// Starts `program` with `arguments` after `--port … --bind 127.0.0.1`, in a separate directory.
     ///
     /// # Panics
-    /// If it does not start or respond; the message contains the server's log.
+    /// If the server does not start or respond; the message contains its log.
     pub fn start(program: impl AsRef<Path>, arguments: &[&str]) -> Server {
         Server::builder(program).arguments(arguments).start()
     }
@@ -91,22 +91,22 @@ impl Server {
         }
     }
 
-    /// The address it listens on.
+    /// The address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The port it listens on.
+    /// The port on which the server listens.
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// Its process ID.
+    /// The server's process ID.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Its working directory.
+    /// The server's working directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -116,10 +116,10 @@ impl Server {
         self.unix_socket.as_deref()
     }
 
-    /// The address of its metrics.
+    /// The address of the server's metrics.
     ///
     /// # Panics
-    /// If they were not requested.
+    /// If metrics were not requested ([`ServerBuilder::metrics`]).
     pub fn metrics_address(&self) -> SocketAddr {
         self.metrics_address.expect("the server was started with a port for metrics")
     }
@@ -127,7 +127,7 @@ impl Server {
     /// The address for browsers that watch live queries.
     ///
     /// # Panics
-    /// If it was not requested.
+    /// If it was not requested ([`ServerBuilder::http_watch`]).
     pub fn watch_address(&self) -> SocketAddr {
         self.watch_address.expect("the server was started with a port for browsers")
     }
@@ -151,20 +151,21 @@ impl Server {
             .unwrap_or_else(|error| panic!("cannot connect to {}: {error}\n{}", path.display(), self.log()))
     }
 
-    /// Everything it has written to standard output and standard error.
+    /// Everything that the server has written to standard output and standard error.
     pub fn log(&self) -> String {
         read_log(&self.directory)
     }
 
-    /// Memory and CPU time it has used so far.
+    /// Memory and CPU time that the server has used so far.
     ///
     /// # Errors
-    /// If the process has ended or `/proc` is not that of Linux.
+    /// If the process has ended, or the system does not provide Linux's `/proc`.
     pub fn usage(&self) -> io::Result<Usage> {
         usage(self.pid())
     }
 
-    /// Sends a signal by name (`TERM`, `INT`, `HUP`, `STOP`, …). After `STOP` none of its threads runs any more.
+    /// Sends a signal by name (`TERM`, `INT`, `HUP`, `STOP`, …). After `STOP`, returns once all threads of the process
+    /// are stopped.
     ///
     /// # Panics
     /// If the signal cannot be sent, or the process does not stop.
@@ -183,7 +184,7 @@ impl Server {
     /// Waits until the process has ended.
     ///
     /// # Panics
-    /// If it runs for too long; the message contains the server's log.
+    /// If the process does not end in time; the message contains the server's log.
     pub fn wait(&mut self) -> ExitStatus {
         let deadline = Instant::now() + START_STOP_TIMEOUT;
         loop {
@@ -195,7 +196,7 @@ impl Server {
         }
     }
 
-    /// Kills the process like a crash; the directory stays, also after the drop. Returns the directory.
+    /// Kills the process, as a crash would, and returns its directory, which is not removed.
     pub fn crash(mut self) -> PathBuf {
         self.owns_directory = false;
         self.directory.clone()
@@ -204,7 +205,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Both fail only when the process has ended already.
+        // Both calls fail only if the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
         if self.owns_directory && !std::thread::panicking() {
@@ -214,7 +215,7 @@ impl Drop for Server {
 }
 
 impl ServerBuilder {
-    /// Adds arguments after those given so far.
+    /// Appends arguments for the server.
     pub fn arguments<A: AsRef<str>>(mut self, arguments: &[A]) -> Self {
         self.arguments.extend(arguments.iter().map(|argument| argument.as_ref().to_owned()));
         self
@@ -232,7 +233,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Listens on this port, that of a server which has ended, instead of any free one.
+    /// Listens on this port instead of a free one, for example the port of a server that has ended.
     pub fn port(mut self, port: u16) -> Self {
         self.port = Some(port);
         self
@@ -250,23 +251,23 @@ impl ServerBuilder {
         self
     }
 
-    /// Also lets browsers watch live queries ([`Server::watch_address`]).
+    /// Also serves live queries over HTTP, for browsers ([`Server::watch_address`]).
     pub fn http_watch(mut self) -> Self {
         self.has_watch = true;
         self
     }
 
-    /// Keeps values in memory even if other servers demote theirs ([`crate::DEMOTION_TARGETS`]): for tests of their
-    /// memory usage.
+    /// Disables demotion for this server even if the other servers of tests demote values
+    /// ([`crate::DEMOTION_TARGETS`]). Intended for tests of memory usage.
     pub fn keeps_values(mut self) -> Self {
         self.keeps_values = true;
         self
     }
 
-    /// Starts it and waits for the reply to PING.
+    /// Starts the server and waits for its reply to PING.
     ///
     /// # Panics
-    /// If it does not start or respond; the message contains the server's log.
+    /// If the server does not start or respond; the message contains its log.
     pub fn start(self) -> Server {
         let mut failure = String::new();
         for _ in 0..PORT_ATTEMPTS {
@@ -291,7 +292,7 @@ impl ServerBuilder {
         let unix_socket = self.unix_socket.then(|| directory.join("server.sock"));
         let log = File::create(directory.join(LOG_FILE)).map_err(|error| format!("no log file: {error}"))?;
         let mut command = Command::new(&self.program);
-        // Automatic saving is for tests that request it.
+        // Automatic snapshots are disabled unless a test enables them.
         command.args(["--port", &address.port().to_string(), "--bind", "127.0.0.1", "--save", ""]);
         if let Some(path) = &unix_socket {
             command.arg("--unixsocket").arg(path);
@@ -332,13 +333,13 @@ impl Server {
                 client.send_command(&["PING"])?;
                 client.read_value()
             });
-            // It may require a password, or refuse writes: such replies also come from a started server.
+            // The server may require a password, or refuse writes: such error replies also mean that it has started.
             let has_answered = match &answer {
                 Ok(Value::Simple(text)) => text == b"PONG",
                 Ok(Value::Error(text)) => text.starts_with(b"NOAUTH") || text.starts_with(b"MISCONF"),
                 _ => false,
             };
-            // Another test's server may have taken the port first, and responded.
+            // Another test's server may have bound the port first and sent this reply.
             let is_ours = || listens(self.child.id(), self.address.port());
             match answer {
                 Ok(_) if has_answered && is_ours().map_err(|error| error.to_string())? => return Ok(()),
@@ -352,7 +353,7 @@ impl Server {
 /// Returns the output of a server that refuses to start, from standard output and standard error.
 ///
 /// # Panics
-/// If it starts, or ends with a status other than 1.
+/// If the server starts, or exits with a status other than 1.
 pub fn refusal(command: &mut Command) -> String {
     let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the server can be run");
@@ -360,7 +361,7 @@ pub fn refusal(command: &mut Command) -> String {
     while child.try_wait().expect("a child can be waited for").is_none() && Instant::now() < deadline {
         std::thread::sleep(POLL_INTERVAL);
     }
-    // Fails only when the process has ended already.
+    // This fails only if the process has already ended.
     let _ = child.kill();
     let ended = child.wait_with_output().expect("the output of a child can be read");
     let said = String::from_utf8_lossy(&[ended.stdout, ended.stderr].concat()).into_owned();
@@ -368,20 +369,20 @@ pub fn refusal(command: &mut Command) -> String {
     said
 }
 
-/// The ember program for tests outside its own crate: `$EMBER_SERVER`, or `ember-server` in the build directory of the
-/// running test (`target/<profile>/`).
+/// Returns the path of the ember server for tests outside its own crate: `$EMBER_SERVER`, or `ember-server` in the
+/// build directory of the running test (`target/<profile>/`).
 ///
 /// # Panics
-/// If there is none; the message says what to do.
+/// If there is no such program; the message contains advice.
 pub fn find_ember_server() -> PathBuf {
     find_program("ember-server", "EMBER_SERVER")
 }
 
-/// The command line of ember for tests outside its own crate: `$EMBER_CLI`, or `ember-cli` in the build directory of
-/// the running test.
+/// Returns the path of `ember-cli` for tests outside its own crate: `$EMBER_CLI`, or `ember-cli` in the build directory
+/// of the running test.
 ///
 /// # Panics
-/// If there is none; the message says what to do.
+/// If there is no such program; the message contains advice.
 pub fn find_ember_cli() -> PathBuf {
     find_program("ember-cli", "EMBER_CLI")
 }
@@ -448,7 +449,7 @@ fn listens(pid: u32, port: u16) -> io::Result<bool> {
     }
     let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Ok(false) };
     for descriptor in descriptors {
-        // A descriptor may have been closed meanwhile.
+        // The descriptor may have been closed since the directory was listed.
         if fs::read_link(descriptor?.path()).is_ok_and(|target| listeners.contains(&target)) {
             return Ok(true);
         }

@@ -1,4 +1,4 @@
-//! Waiting for effects that a server does not announce.
+//! Waits for effects that a server does not announce.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The interval of checks.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Runs a function when it is dropped, also after a panic: ends threads that a scope waits for.
+/// Runs a function when this value is dropped, even by a panic. Intended for stopping threads for which a scope waits.
 pub struct OnDrop<F: Fn()>(pub F);
 
 impl<F: Fn()> Drop for OnDrop<F> {
@@ -18,10 +18,10 @@ impl<F: Fn()> Drop for OnDrop<F> {
     }
 }
 
-/// Polls a condition until it is true. `what` describes it.
+/// Polls a condition until it is true. `what` describes the condition in the panic message.
 ///
 /// # Panics
-/// After a minute.
+/// If the condition is still false after a minute.
 pub fn wait_until(what: &str, is_so: impl FnMut() -> bool) {
     assert!(becomes_true(is_so), "condition never met: {what}");
 }

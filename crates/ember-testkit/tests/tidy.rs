@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders that are not checked: build output, version control, installed modules, fuzzing finds, figures.
+/// Folders that are not checked: build output, version control, installed modules, findings of fuzzers, measured
+/// figures.
 const SKIPPED_FOLDERS: [&str; 8] =
     ["target", ".git", "node_modules", "__pycache__", "corpus", "artifacts", "classes", "results"];
 
@@ -16,7 +17,7 @@ const DATA_FOLDER: &str = "data";
 /// Files written by tools.
 const GENERATED_FILES: [&str; 3] = ["Cargo.lock", "package-lock.json", "go.sum"];
 
-/// Folders of texts written by tools, which determine the length of lines.
+/// Folders of texts written by tools, whose lines may have any length.
 const GENERATED_FOLDERS: [&str; 2] = ["deploy/completions/", "deploy/man/"];
 
 const LINE_CHARACTERS_MAX: usize = 125;
@@ -99,7 +100,7 @@ const VAGUE_PHRASES: &[(&[&str], &str)] = &[
 ];
 
 struct Source {
-    /// Path from the root of the repository, with `/`.
+    /// The path relative to the root of the repository, with `/`.
     path: String,
     text: String,
 }
@@ -118,7 +119,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// All text files of the repository.
+/// Returns all text files of the repository.
 fn sources() -> Vec<Source> {
     let root = root();
     let mut sources = Vec::new();
@@ -167,7 +168,7 @@ fn listed(list: &[(&str, &str)], path: &str) -> bool {
     list.iter().any(|(listed, _)| *listed == path)
 }
 
-/// A line of Rust without its comment. (A `//` inside a string removes too much, never too little.)
+/// Returns a line of Rust without its comment. (A `//` inside a string removes too much, never too little.)
 fn code(line: &str) -> &str {
     line.split("//").next().unwrap_or_default()
 }
@@ -181,12 +182,12 @@ fn is_test(path: &str) -> bool {
         || path.contains("/fuzz/")
 }
 
-/// The part of a file before its unit tests.
+/// Returns the part of a file before its unit tests.
 fn before_tests(text: &str) -> &str {
     text.find("#[cfg(test)]\nmod ").map_or(text, |index| &text[..index])
 }
 
-/// Whether a file's first line describes it: at least a name, as a sentence.
+/// Whether a file's first line describes the file: at least a noun phrase that ends like a sentence.
 fn is_described(line: &str) -> bool {
     line.len() >= "//! GET.".len()
 }
@@ -243,13 +244,13 @@ fn every_rust_file_is_part_of_a_crate() {
     assert_none(&wrong);
 }
 
-/// The files that the `mod name;` lines of a file may mean.
+/// Returns the paths to which the `mod name;` lines of a file may refer.
 fn modules(source: &Source) -> Vec<String> {
     let (folder, file) = source.path.rsplit_once('/').unwrap_or(("", &source.path));
     let stem = file.trim_end_matches(".rs");
     let mut candidates = Vec::new();
     let mut explicit: Option<String> = None;
-    // An inline module: the modules that it declares are in a folder of its name.
+    // The modules that an inline module declares are in a folder with its name.
     let in_place = |line: &str| Some(line.strip_suffix(" {")?.rsplit_once("mod ")?.1.to_owned());
     let in_place: Vec<String> = source.text.lines().filter_map(in_place).collect();
     for line in source.text.lines().map(str::trim) {
@@ -426,12 +427,12 @@ fn no_path_of_a_personal_machine_is_in_the_tree() {
     );
 }
 
-/// The documents that describe the code, and thus name its files and methods.
+/// Whether a document describes the code, and thus names its files and methods.
 fn describes_code(path: &str) -> bool {
     path == "ARCHITECTURE.md" || path.starts_with("docs/internals/") || path.starts_with("docs/decisions/")
 }
 
-/// The texts between backticks of a document, without its code blocks.
+/// Returns the texts between backticks in a document, excluding its code blocks.
 fn quoted(text: &str) -> Vec<&str> {
     let prose = text.split("```").step_by(2);
     prose.flat_map(|part| part.split('`').skip(1).step_by(2)).collect()
@@ -445,7 +446,7 @@ fn is_path(text: &str) -> bool {
     (is_file || text.ends_with('/')) && !text.starts_with('.') && text.chars().all(in_path)
 }
 
-/// `Type::member` of a text in backticks.
+/// Splits a text in backticks of the form `Type::member`.
 fn member(text: &str) -> Option<(&str, &str)> {
     let (kind, member) = text.split_once("::")?;
     let is_name =
@@ -493,7 +494,8 @@ fn documents_of_the_code_name_existing_files_and_members() {
     assert_none(&wrong);
 }
 
-/// A map that can be read in a quarter of an hour; longer texts belong in `docs/internals` or `docs/decisions`.
+/// The maximum size of ARCHITECTURE.md in bytes, so that it can be read in a quarter of an hour; longer texts belong in
+/// `docs/internals` or `docs/decisions`.
 const ARCHITECTURE_BYTES_MAX: usize = 16 << 10;
 
 #[test]
@@ -510,7 +512,7 @@ fn lines_are_short_and_end_cleanly() {
             let tabs_belong = source.has_extension(&["go", "mod"]) || source.path.ends_with("Makefile");
             let is_generated = GENERATED_FOLDERS.iter().any(|folder| source.path.starts_with(folder));
             let may_be_long = is_generated || source.has_extension(&["svg", "json", "xml"])
-                // Strings are not split because of their length.
+                // Lines with long strings are allowed.
                 || (source.is_rust() && line.contains('"'))
                 || (source.has_extension(&["md"]) && (line.starts_with('|') || line.contains("://")));
             if line.ends_with([' ', '\t']) {

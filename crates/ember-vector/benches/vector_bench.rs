@@ -1,11 +1,11 @@
-//! The cost of an index: distances, insertions, searches and their recall, memory, removals.
+//! Measures the cost of an index: distances, insertions, searches and their recall, memory, removals.
 //!
-//! `VECTORS`, `DIMENSIONS` and `FILE` (rows of 32-bit floats, little-endian; the last thousand are the queries) set the
-//! data; else they are generated. With `CURVE` it prints one line for each kind of index, separated by tabs: `curve`, a
-//! name, microseconds to add a vector, bytes for each, and recall and searches per second for each width. Then it
-//! prints the cost of filters that pass a random share of all vectors: `filter`, a name, the share, recall and searches
-//! per second at a width of 100 (16 lists). Each query counts with the fastest of [`ROUNDS`] rounds. `ONLY` selects the
-//! kinds whose names contain it.
+//! `VECTORS`, `DIMENSIONS` and `FILE` (rows of 32-bit floats, little-endian; the last thousand are the queries)
+//! determine the data; by default it is generated. With `CURVE` the benchmark prints one line for each kind of index,
+//! with fields separated by tabs: `curve`, a name, microseconds per added vector, bytes per vector, and recall and
+//! searches per second for each width. Then it prints the cost of filters that pass a random share of all vectors:
+//! `filter`, a name, the share, recall and searches per second at a width of 100 (16 lists). The time of a query is
+//! that of its fastest of [`ROUNDS`] rounds. `ONLY` selects the kinds whose names contain it.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark ends where something is wrong")]
 
@@ -23,7 +23,7 @@ const QUERIES: usize = 1000;
 const LINKS: usize = 16;
 const BUILD_WIDTH: usize = 200;
 const NEAREST: usize = 10;
-/// Rounds of each search of a curve.
+/// The number of times that each query of a curve is run.
 const ROUNDS: usize = 6;
 
 fn number(name: &str, default: usize) -> usize {
@@ -76,7 +76,7 @@ fn main() {
     }
 }
 
-/// Returns for each query the slots of all vectors in the order of their exact distance, as far as filters need them.
+/// Returns for each query the slots of its exact nearest vectors, nearest first: as many as the filters need.
 fn all_nearest(vectors: &[Vec<f32>], queries: &[Vec<f32>], dim: usize) -> Vec<Vec<u32>> {
     const METRIC: Metric = Metric::Cosine;
     let (scalar, kind, account) = (Scalar::F32, Kind::Flat, |bytes| bytes);

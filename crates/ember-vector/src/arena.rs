@@ -13,8 +13,8 @@
 //! new vectors hold one.
 //!
 //! **New rows are not copied.** A row after all rows of a copy is written into the block that both share, because the
-//! copy does not read it there. Only the original may do so; a copy appends in place only in blocks that it has
-//! appended itself.
+//! copy does not read rows beyond its own length. Only the original may write to shared blocks; a copy appends in place
+//! only to blocks that it has appended itself.
 //!
 //! Rows have no gaps: only the last one can be removed, so the last row is moved into the place of a removed one first.
 #![allow(
@@ -31,7 +31,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The maximum size of a block in bytes.
 const BLOCK_BYTES: usize = 4 * 1024;
 
-/// The maximum size of a block of vectors in bytes; these change only when a vector is added or removed.
+/// The maximum size of a block of vectors in bytes; such blocks are larger because they change only when a vector is
+/// added or removed.
 pub(crate) const VECTOR_BLOCK_BYTES: usize = 20 * 1024;
 
 /// The number of blocks in a group.
@@ -40,18 +41,18 @@ const GROUP_BLOCKS: usize = 16;
 /// The initial number of rows in the first block.
 const FIRST_ROWS: usize = 4;
 
-/// Size of the two counters in the allocation of a shared pointer, in bytes.
+/// Size of the two reference counters in the allocation of an `Arc`, in bytes.
 const COUNTERS_BYTES: usize = 16;
 
-/// Returns the bytes that the allocator uses for a request of this size.
+/// A function that returns the bytes that the allocator uses for a request of the given number of bytes.
 pub type Account = fn(usize) -> usize;
 
-/// The elements that rows consist of.
+/// The type of the elements of rows.
 ///
 /// # Safety
 /// Any bytes must be a valid value, and the type must have no padding.
 pub(crate) unsafe trait Unit: Copy + Send + Sync + 'static {
-    /// The maximum size of a block in bytes, unless one row is larger.
+    /// The maximum size of a block in bytes; a larger row has a block of its own.
     const BLOCK_BYTES: usize = BLOCK_BYTES;
 }
 
@@ -75,8 +76,8 @@ unsafe impl Unit for Line {
 #[repr(transparent)]
 struct Slot<T>(UnsafeCell<MaybeUninit<T>>);
 
-// SAFETY: a slot in a shared block is written only at an index beyond those that others read, see the module; units are
-// `Sync`.
+// SAFETY: in a shared block, only slots beyond the rows that other threads read are written, see the module's
+// documentation; units are `Sync`.
 unsafe impl<T: Unit> Sync for Slot<T> {}
 
 /// A block.
@@ -112,7 +113,7 @@ struct Blocks<T: Unit> {
 
 impl<T: Unit> Clone for Blocks<T> {
     fn clone(&self) -> Blocks<T> {
-        // The capacity of the copied directory may differ.
+        // The capacity of the copied directory may differ, so its size is counted again.
         let mut copy = Blocks { groups: self.groups.clone(), bytes: self.bytes, account: self.account };
         copy.bytes += copy.directory_bytes();
         copy.bytes -= self.directory_bytes();
@@ -241,13 +242,13 @@ impl Layout {
         Layout { row_bytes, rows: rows as u32, reciprocal: u64::MAX / rows as u64 }
     }
 
-    /// Chooses the number of rows per block: a multiple of `multiple` that fills between half of `T::BLOCK_BYTES` and
-    /// all of it and wastes the fewest bytes per row.
+    /// Chooses the number of rows per block: a multiple of `multiple` with which a block takes between half of
+    /// `T::BLOCK_BYTES` and all of it, and the fewest bytes per row are unused.
     fn for_rows<T: Unit>(row_bytes: usize, multiple: usize, account: Account) -> Layout {
         let (step, most) = ((row_bytes * multiple).max(1), T::BLOCK_BYTES - align_of::<T>());
         let bytes = |rows: usize| block_bytes::<T>((rows * row_bytes).div_ceil(size_of::<T>()), account);
         let steps = (most / 2 / step).max(1)..=(most / step).max(1);
-        // Bytes per row are compared as fractions.
+        // Compares bytes per row as fractions, by cross-multiplication.
         let better = |a: usize, b: usize| if bytes(b) * a <= bytes(a) * b { b } else { a };
         let rows = steps.map(|steps| steps * multiple).reduce(better);
         Layout::new(row_bytes, rows.expect("there is one at least"))
@@ -267,7 +268,7 @@ struct Table<T: Unit> {
     layout: Layout,
     /// The number of rows.
     len: usize,
-    /// Rows below this number may also belong to a copy, or be written by one: they are changed only in unshared
+    /// Rows below this number may also belong to a copy, or be written by a copy, so they are changed only in unshared
     /// blocks.
     shared: AtomicUsize,
 }
@@ -276,7 +277,7 @@ impl<T: Unit> Clone for Table<T> {
     fn clone(&self) -> Table<T> {
         self.shared.fetch_max(self.len, Ordering::Relaxed);
         let blocks = self.blocks.clone();
-        // Rows after the last one are written by the original.
+        // The original may write rows after the last row of the copy to the shared blocks, so the copy must not.
         let shared = AtomicUsize::new(blocks.len() * self.block_rows());
         Table { blocks, shared, ..*self }
     }
@@ -341,12 +342,12 @@ impl<T: Unit> Table<T> {
         self.row_of_copy(row, self.len)
     }
 
-    /// Like [`Table::row_mut`], but always in an unshared block: rows from `len` on are not copied from a shared one.
+    /// Like [`Table::row_mut`], but first replaces a shared block by a copy, without its rows from `len` on.
     fn row_of_copy(&mut self, row: usize, len: usize) -> *mut u8 {
         let (block, from) = self.place(row);
         let kept_bytes = (len - block * self.block_rows()).min(self.block_rows()) * self.row_bytes();
-        // SAFETY: other threads do not write to rows that existed when the block became shared, and no row that others
-        // write is before `len`; otherwise as for `row`.
+        // SAFETY: other threads do not write to rows that existed when the block became shared, and other threads write
+        // only rows from `len` on; otherwise as for `row`.
         unsafe { self.blocks.at_mut(block, kept_bytes).cast::<u8>().add(from) }
     }
 
@@ -363,7 +364,7 @@ impl<T: Unit> Table<T> {
             unsafe { self.blocks.resize(0, units, in_block * self.row_bytes()) };
         }
         self.len += 1;
-        // In a shared block, others may write this row.
+        // In a shared block, the original or another copy may write this row.
         if row < *self.shared.get_mut() { self.row_of_copy(row, row) } else { self.row(row).cast_mut() }
     }
 
@@ -413,7 +414,7 @@ impl<T: Unit> Rows<T> {
         self.table.blocks.bytes
     }
 
-    /// The same, recounted; for tests.
+    /// The value of [`Rows::bytes`], recounted; for tests.
     pub(crate) fn recounted_bytes(&self) -> usize {
         self.table.blocks.recounted_bytes()
     }
@@ -461,7 +462,8 @@ impl ByteRows {
         ByteRows::in_runs(width, 1, account)
     }
 
-    /// Like [`ByteRows::new`], with groups of `run` rows, from each multiple of that number on, contiguous in memory.
+    /// Like [`ByteRows::new`], with groups of `run` rows that are contiguous in memory; each group begins at a multiple
+    /// of `run`.
     pub(crate) fn in_runs(width: usize, run: usize, account: Account) -> ByteRows {
         ByteRows { table: Table::new(width, run, account) }
     }
@@ -476,7 +478,7 @@ impl ByteRows {
         self.table.row_bytes()
     }
 
-    /// The number of contiguous rows from each multiple of that number on.
+    /// The number of rows per block, which are contiguous in memory.
     pub(crate) fn block_rows(&self) -> usize {
         self.table.block_rows()
     }
@@ -492,7 +494,7 @@ impl ByteRows {
         self.table.blocks.bytes
     }
 
-    /// The same, recounted; for tests.
+    /// The value of [`ByteRows::bytes`], recounted; for tests.
     pub(crate) fn recounted_bytes(&self) -> usize {
         self.table.blocks.recounted_bytes()
     }
@@ -504,7 +506,7 @@ impl ByteRows {
         unsafe { std::slice::from_raw_parts(self.table.row(row), self.table.row_bytes()) }
     }
 
-    /// Returns up to `count` rows from an existing one on: as many as exist and are contiguous.
+    /// Returns the contiguous existing rows from `row` on, at most `count`; `row` must exist.
     #[inline]
     pub(crate) fn run(&self, row: usize, count: usize) -> &[u8] {
         let begin = self.table.row(row);
@@ -641,12 +643,12 @@ mod tests {
         (0..1000).for_each(|number| push(&mut rows, number));
         let mut copy = rows.clone();
         let block = Arc::as_ptr(rows.table.blocks.at(rows.table.layout.place(1000).0));
-        // Both append to the same block; the first one does so in place.
+        // The original and the copy append to the same block; only the original does so in place.
         push(&mut rows, 1);
         assert_eq!(Arc::as_ptr(rows.table.blocks.at(rows.table.layout.place(1000).0)), block);
         push(&mut copy, 2);
         assert_eq!((rows.row(1000), copy.row(1000)), (&[1; 8][..], &[2; 8][..]));
-        // Rows of a copy are not overwritten, although they were removed here.
+        // Rows of a copy are not overwritten, although the original has removed them.
         let second = rows.clone();
         (0..10).for_each(|_| rows.pop());
         (0..10).for_each(|_| push(&mut rows, 3));

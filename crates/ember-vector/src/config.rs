@@ -2,7 +2,7 @@
 
 use crate::arena::Account;
 
-/// The maximum number of dimensions of a vector. Up to this number, sums of products of bytes stay below 2^31.
+/// The maximum number of dimensions of a vector. Up to this number, sums of products of `i8` numbers are below 2^31.
 pub const DIM_MAX: usize = 65_536;
 
 /// The minimum number of links of a node on each level except the lowest, where it can have three times as many.
@@ -31,16 +31,16 @@ pub enum Scalar {
     F32,
     /// Floats of 16 bits (IEEE 754).
     F16,
-    /// The upper half of floats of 32 bits.
+    /// The upper 16 bits of floats of 32 bits (bfloat16).
     Bf16,
-    /// Integers from -127 to 127, and the largest number of the vector.
+    /// Integers from -127 to 127, scaled by the largest number of the vector.
     Int8,
-    /// Signs.
+    /// One bit per number: its sign.
     Binary,
 }
 
 impl Scalar {
-    /// The size of a stored vector of `dim` dimensions in bytes.
+    /// Returns the size in bytes of the stored numbers of a vector with `dim` dimensions.
     pub fn bytes(self, dim: usize) -> usize {
         match self {
             Scalar::F32 => dim * 4,
@@ -59,13 +59,13 @@ pub enum Kind {
         /// Links of a node on each level except the lowest, where it can have three times as many.
         links: usize,
     },
-    /// Lists around centroids, of which a search scans some. They are built when there are [`crate::VECTORS_PER_LIST`]
-    /// vectors for each list; until then a search scans all vectors.
+    /// Lists around centroids, of which a search scans some. The lists are built once there are
+    /// [`crate::VECTORS_PER_LIST`] vectors per list; until then a search scans all vectors.
     Ivf {
         /// The number of lists.
         lists: usize,
     },
-    /// None: every search scans all vectors.
+    /// No structure: every search scans all vectors.
     Flat,
 }
 
@@ -80,12 +80,12 @@ pub struct Config {
     pub scalar: Scalar,
     /// The search structure.
     pub kind: Kind,
-    /// Returns the bytes that the allocator uses for a request of a given size; [`crate::Index::memory_bytes`] is based
-    /// on it.
+    /// Returns the bytes that the allocator uses for a request of a given size; [`crate::Index::memory_bytes`] sums up
+    /// its results.
     pub account: Account,
 }
 
-/// Why a configuration is invalid.
+/// The reason why a configuration is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigError {
     /// There are no dimensions, or more than [`DIM_MAX`].
@@ -100,7 +100,7 @@ impl Config {
     /// Checks the parameters.
     ///
     /// # Errors
-    /// The parameter that is out of range.
+    /// Returns the parameter that is out of range.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.dim == 0 || self.dim > DIM_MAX {
             return Err(ConfigError::Dimensions);

@@ -11,28 +11,30 @@ use crate::random::{level_of, split_mix};
 use crate::search::{Hit, SCANNED_AT_ONCE, Scratch, key};
 use crate::space::Space;
 
-/// The maximum number of vectors in an index: in lists, their places have 32-bit numbers, some of which are unused.
+/// The maximum number of vectors in an index: in lists, each place has a 32-bit number, and some of these numbers are
+/// unused.
 pub const SLOTS_MAX: usize = u32::MAX as usize - PLACES_SPARE;
 
-/// An index whose vectors take at most this many bytes is searched by scanning all of them: that takes no longer than
-/// following links, and is exact.
+/// An index whose vectors take at most this many bytes is searched by scanning all of them: a scan of that size takes
+/// no longer than following links, and is exact.
 const SCANNED_MAX_BYTES: usize = 256 * 1024;
 
-/// Slots sampled to estimate the share that passes a filter: this many, or fewer once `SAMPLE_TAKEN` have passed.
+/// Slots sampled to estimate the share that passes a filter: at most this many; sampling stops early once
+/// `SAMPLE_TAKEN` have passed.
 const SAMPLE: u32 = 512;
 const SAMPLE_TAKEN: u32 = 8;
 
-/// For filtered searches: the factor by which the accepted vectors expected in the beam exceed the requested number.
+/// For filtered searches: the expected number of accepted vectors in the beam, divided by the requested number.
 const TAKEN_IN_BEAM: f64 = 1.5;
 
-/// For filtered searches: contiguous vectors that can be scanned in the time of following one link of a node in the
-/// beam.
+/// For filtered searches: the number of contiguous vectors that are scanned in the time of following one link of a node
+/// in the beam.
 const SCANNED_PER_LINK: usize = 2;
 
-/// The same for scattered vectors.
+/// Like [`SCANNED_PER_LINK`], for scattered vectors.
 const LISTED_PER_LINK: usize = 2;
 
-/// How many parts ahead a scan of lists prefetches: about as far as a scan of all vectors does.
+/// The number of parts that a scan of lists prefetches ahead, about as many bytes as in a scan of all vectors.
 const PARTS_AHEAD: usize = 1;
 
 /// Vectors, and the structure for searching them.
@@ -40,13 +42,13 @@ const PARTS_AHEAD: usize = 1;
 pub struct Index {
     pub(crate) config: Config,
     pub(crate) space: Space,
-    /// For [`Kind::Hnsw`].
+    /// The graph, for [`Kind::Hnsw`].
     pub(crate) graph: Option<Graph>,
-    /// For [`Kind::Ivf`], once they are built.
+    /// The lists, for [`Kind::Ivf`] once they are built.
     pub(crate) lists: Option<Box<Lists>>,
     /// The training in progress, if any.
     pub(crate) training: Option<Box<Claim>>,
-    /// Whether lists were requested regardless of the size.
+    /// Whether building lists was requested, regardless of the number of vectors.
     pub(crate) is_training_requested: bool,
     pub(crate) len: usize,
     /// The number of insertions so far.
@@ -105,7 +107,7 @@ impl Index {
         self.len
     }
 
-    /// The number of insertions and replacements so far, which is the number of the newest.
+    /// The number of insertions and replacements so far; the newest vector has this insertion number.
     pub fn inserted(&self) -> u64 {
         self.inserted
     }
@@ -151,7 +153,7 @@ impl Index {
     /// neighbors are chosen. O(dimensions).
     ///
     /// # Panics
-    /// If its dimensions differ from those of the index, or there are [`SLOTS_MAX`] vectors.
+    /// If the vector's number of dimensions differs from that of the index, or there are [`SLOTS_MAX`] vectors.
     pub fn add(&mut self, vector: &Prepared, width: usize) -> u32 {
         assert!(self.len < SLOTS_MAX, "the owner checks that there is space");
         let slot = self.len as u32;
@@ -183,10 +185,10 @@ impl Index {
         slot
     }
 
-    /// Replaces the vector of a slot. Like a new one, it is linked later.
+    /// Replaces the vector of a slot. Like a new vector, it is linked later.
     ///
     /// # Panics
-    /// If its dimensions differ from those of the index, or there is no such slot.
+    /// If the vector's number of dimensions differs from that of the index, or there is no such slot.
     pub fn exchange(&mut self, slot: u32, vector: &Prepared, width: usize, scratch: &mut Scratch) {
         let row = self.space.row_of(vector);
         self.inserted += 1;
@@ -222,16 +224,16 @@ impl Index {
         self.link_slot(slot, scratch);
     }
 
-    /// Whether removing a vector requires a graph repair, which can be deferred ([`Index::kill`]).
+    /// Whether removing a vector requires a repair of the graph, which [`Index::kill`] can defer.
     pub fn is_mended(&self) -> bool {
         self.graph.is_some()
     }
 
-    /// Hides a vector from searches. Its slot stays, dead, until [`Index::remove`] repairs the graph. O(pending
-    /// vectors).
+    /// Hides a vector from searches. The slot becomes dead: it exists until [`Index::remove`] repairs the graph and
+    /// removes it. O(pending vectors).
     ///
     /// # Panics
-    /// If there is no such slot, it is dead already, or there is no graph.
+    /// If there is no such slot, the slot is dead already, or there is no graph.
     pub fn kill(&mut self, slot: u32) {
         assert!(!self.is_dead(slot), "a vector is removed once");
         let graph = self.graph.as_mut().expect("the owner has checked that there is one");
@@ -253,12 +255,12 @@ impl Index {
         !self.dead.is_empty() && self.graph.as_ref().is_some_and(|graph| graph.is_dead(slot))
     }
 
-    /// Dead slots; those to be removed first are last.
+    /// The dead slots; the last of them should be removed first.
     pub fn dead_slots(&self) -> &[u32] {
         &self.dead
     }
 
-    /// Removes a slot from the dead ones, and records that `last` has moved into its place.
+    /// Removes a slot from the dead ones, and records that the slot `last` has moved into its place.
     fn forget_dead(&mut self, slot: u32, last: u32) {
         if self.is_dead(slot) {
             let at = self.dead.iter().rposition(|&dead| dead == slot).expect("dead slots are noted");
@@ -348,7 +350,8 @@ impl Index {
         self.space.stored(self.row(slot))
     }
 
-    /// The vector of a slot as far as it is stored: for cosine multiplied by its length, except for bits.
+    /// The vector of a slot, with the precision of its stored form; with cosine multiplied by its original length,
+    /// except for bits.
     pub fn vector(&self, slot: u32) -> Vec<f32> {
         self.space.vector(self.row(slot))
     }
@@ -358,7 +361,7 @@ impl Index {
         self.space.distance(self.row(a), self.row(b))
     }
 
-    /// The distance between a vector and that of a slot; see [`Hit::distance`].
+    /// The distance between a vector and the vector of a slot; see [`Hit::distance`].
     pub fn distance(&self, query: &Prepared, slot: u32) -> f32 {
         self.space.distance(&self.space.row_of(query), self.row(slot))
     }
@@ -373,7 +376,7 @@ impl Index {
         self.graph.as_ref().map_or(0, Graph::top)
     }
 
-    /// The slots that a slot is linked with on one of its levels, including dead ones; none without a graph.
+    /// The slots that a slot is linked with on one of its levels, including dead ones; empty without a graph.
     pub fn neighbors(&self, slot: u32, level: usize) -> Vec<u32> {
         self.graph.as_ref().map_or(Vec::new(), |graph| graph.neighbors(slot, level).to_vec())
     }
@@ -389,12 +392,12 @@ impl Index {
         self.lists.as_ref()?.list_of(slot)
     }
 
-    /// The centroids of the lists, concatenated, and the number of vectors at their training.
+    /// The centroids of the lists, concatenated, and the number of vectors at their training; `None` without lists.
     pub fn centres(&self) -> Option<(Vec<f32>, usize)> {
         self.lists.as_ref().map(|lists| (lists.centres(), lists.trained_len))
     }
 
-    /// The approximate number of distances for a search of `width` near vectors, or in `width` lists.
+    /// The approximate number of distances that a search computes with a beam of `width` vectors, or in `width` lists.
     pub fn distances_of_search(&self, width: usize) -> usize {
         if let Some(lists) = self.lists.as_ref().filter(|_| !self.is_scanned()) {
             let compared = self.len.saturating_mul(width.min(lists.count())) / lists.count();
@@ -433,7 +436,7 @@ impl Index {
     }
 
     /// Returns the `most` nearest vectors that `keep` accepts. In a graph at most about `distances_max` distances are
-    /// computed; the result then contains the vectors found so far, even if fewer than `most`.
+    /// computed; then the result contains the vectors found so far, even if they are fewer than `most`.
     pub fn search_within<'s>(
         &self,
         query: &Prepared,
@@ -487,7 +490,8 @@ impl Index {
         }
         let mut keep = |slot: u32| !self.is_dead(slot) && keep(slot);
         let share = self.share_taken(&mut keep);
-        // Wide enough that the requested number passes, plus the margin of a search without a filter.
+        // Wide enough that the requested number of vectors passes the filter, plus the margin of a search without a
+        // filter.
         let beam_width = (TAKEN_IN_BEAM * most as f64 / share) as usize + (width - most);
         if most == 0 || share == 0.0 || self.len < beam_width.saturating_mul(graph.links * SCANNED_PER_LINK) {
             return self.search_all(query, most, keep, scratch);
@@ -496,7 +500,7 @@ impl Index {
         let from = graph.descend(&self.space, &row, 0, entry);
         let mut beam = Beam { distances_max: self.len / 4, ..Beam::new(0, from, beam_width) };
         while !graph.find_taken(&self.space, &row, (beam, most), &mut keep, scratch) {
-            // Fewer vectors are accepted near the query than elsewhere.
+            // The beam was too narrow, because fewer vectors are accepted near the query than elsewhere.
             beam.width *= 2;
             if beam.width.saturating_mul(graph.links * SCANNED_PER_LINK) > self.len {
                 return self.search_all(query, most, keep, scratch);
@@ -507,7 +511,7 @@ impl Index {
         &scratch.hits
     }
 
-    /// Returns the `most` nearest vectors of given slots, exactly. Skips dead slots. O(slots).
+    /// Returns the `most` nearest vectors among the given slots, exactly. Skips dead slots. O(slots).
     pub fn search_listed<'s>(
         &self,
         query: &Prepared,
@@ -540,7 +544,8 @@ impl Index {
         }
         match &self.graph {
             Some(graph) if !self.is_scanned() => {
-                // The number for which a beam of the width for their share takes equally long.
+                // Solved for the number of slots with which a beam, as wide as their share requires, takes equally
+                // long.
                 let per_width = (graph.links * LISTED_PER_LINK) as f64;
                 let fixed = width.saturating_sub(most) as f64 * per_width;
                 let of_share = TAKEN_IN_BEAM * most as f64 * self.len as f64 * per_width;
@@ -599,7 +604,8 @@ impl Index {
         scratch.finish(most);
     }
 
-    /// Scans parts of lists until more than `distances_max` distances are computed.
+    /// Scans parts of lists and adds their vectors to the nearest, until more than `distances_max` distances are
+    /// computed.
     fn offer_parts<'p>(
         &self,
         lists: &Lists,
@@ -621,7 +627,7 @@ impl Index {
     }
 
     /// Scans contiguous rows, whose slots `slot_of` returns, and prefetches the next ones meanwhile. `keep` is called
-    /// only for those near enough, because it may take longer than a distance.
+    /// only for vectors near enough to be in the result, because a call may take longer than computing a distance.
     fn offer_rows(
         &self,
         row: &[u8],
@@ -651,7 +657,7 @@ impl Index {
         }
     }
 
-    /// Compares the vectors that are not linked yet.
+    /// Compares the vectors that are not linked yet, and adds them to the nearest.
     fn offer_pending(
         &self,
         row: &[u8],
@@ -690,8 +696,8 @@ impl Index {
         &scratch.hits
     }
 
-    /// Converts a distance to the one shown to users: with cosine 0 to 2, with L2 the distance, with the inner product
-    /// that.
+    /// Converts [`Hit::distance`] to the distance shown to users: with cosine 0 to 2, with L2 the Euclidean distance,
+    /// with the inner product the product itself.
     pub fn metric_distance(&self, distance: f32) -> f32 {
         match self.config.metric {
             Metric::Cosine => distance,
@@ -703,7 +709,7 @@ impl Index {
     /// Checks the invariants; for tests. O(n).
     ///
     /// # Panics
-    /// If one is violated.
+    /// If an invariant is violated.
     pub fn check_invariants(&self) {
         let recounted = self.space.recounted_bytes()
             + self.graph.as_ref().map_or(0, Graph::recounted_bytes)
@@ -721,7 +727,7 @@ impl Index {
             assert_eq!(pending.len(), self.pending.len());
             let dead: std::collections::BTreeSet<u32> = self.dead.iter().copied().collect();
             assert_eq!(dead.len(), self.dead.len());
-            // A node that died before it was linked has no links and gets none.
+            // A node that died before it was linked has no links, and will not be linked.
             assert!((0..self.len as u32).all(|slot| graph.is_dead(slot) == dead.contains(&slot)
                 && (graph.is_pending(slot) == pending.contains(&slot) || graph.is_dead(slot))));
         } else {

@@ -1,10 +1,10 @@
 //! An index of vectors that finds the nearest ones to a given vector, by a graph, by lists or exactly.
 //!
-//! * Vectors are in *slots* 0, 1, 2, … without gaps. The last one moves into the slot of a removed one
-//!   ([`Index::remove`]), so owners can keep further data in arrays.
+//! * Vectors are in *slots* 0, 1, 2, … without gaps. The last vector moves into the slot of a removed one
+//!   ([`Index::remove`]), so the index's owner can store further data in arrays indexed by slot.
 //! * Removal is complete: links are repaired, memory is freed.
 //! * A vector can be added quickly ([`Index::add`]) and linked later, by other threads during searches
-//!   ([`Index::begin_linking`]). Searches find it meanwhile.
+//!   ([`Index::begin_linking`]). Searches already find it before it is linked.
 //! * Lists are built in steps, on any thread, during changes and searches ([`Index::begin_training`]).
 //! * [`Index::memory_bytes`] is exact, and known at any time.
 //! * A clone shares all blocks of rows with the original and costs one pointer for each group of blocks; a block is

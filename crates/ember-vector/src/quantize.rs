@@ -1,7 +1,7 @@
 //! Conversion of vectors to and from their stored form.
 //!
 //! All of this is scalar code in one fixed order, so the stored bytes are identical on every processor. With cosine
-//! they equal those of Redis's vector sets, which its files and `VEMB … RAW` show.
+//! they equal the bytes of Redis's vector sets, as in RDB files and replies to `VEMB … RAW`.
 
 use crate::config::{Metric, Scalar};
 
@@ -10,7 +10,7 @@ use crate::config::{Metric, Scalar};
 pub struct Prepared {
     /// The numbers.
     pub(crate) bytes: Vec<u8>,
-    /// The facts stored with them.
+    /// The facts stored with the numbers.
     pub(crate) facts: Facts,
 }
 
@@ -20,7 +20,7 @@ pub struct Facts {
     /// With [`Metric::Cosine`] the original length, or 1 for a zero vector; with [`Metric::L2`] the squared length of
     /// the stored vector; otherwise 1.
     pub norm: f32,
-    /// The largest number for [`Scalar::Int8`], otherwise 0.
+    /// For [`Scalar::Int8`] the largest absolute value of the vector's numbers, otherwise 0.
     pub range: f32,
 }
 
@@ -38,8 +38,8 @@ fn norm(vector: &[f32]) -> f32 {
 }
 
 impl Prepared {
-    /// Converts a vector to its stored form. Numbers that are not finite yield distances that are NaN, so callers
-    /// refuse them. O(dimensions).
+    /// Converts a vector to its stored form. If the numbers are not finite, distances are NaN, so callers must refuse
+    /// such vectors. O(dimensions).
     pub fn new(vector: &[f32], metric: Metric, scalar: Scalar) -> Prepared {
         let mut scaled = vector.to_vec();
         let mut facts = Facts { norm: 1.0, range: 0.0 };
@@ -62,15 +62,15 @@ impl Prepared {
         &self.bytes
     }
 
-    /// The facts stored with them.
+    /// The facts stored with the numbers.
     pub fn facts(&self) -> Facts {
         self.facts
     }
 }
 
-/// Whether these can be the numbers of a stored vector.
+/// Whether all stored numbers and facts are finite.
 pub(crate) fn are_finite(bytes: &[u8], facts: Facts, scalar: Scalar) -> bool {
-    // No early exit, so that several are checked at once.
+    // The loop has no early exit, so that it can be vectorized.
     let are_finite = |bytes| floats(bytes).fold(true, |are_finite, number| are_finite & number.is_finite());
     facts.norm.is_finite() && facts.range.is_finite() && (scalar != Scalar::F32 || are_finite(bytes))
 }
@@ -90,7 +90,7 @@ fn encode(vector: &[f32], scalar: Scalar, range: &mut f32) -> Vec<u8> {
             if largest == 0.0 {
                 return vec![0; vector.len()];
             }
-            // If this overflows to infinity, the numbers are all far below the precision of a 32-bit float in a sum.
+            // If this overflows to infinity, all numbers of the vector are too small to affect a sum of 32-bit floats.
             let scale = 127.0 / largest;
             vector.iter().map(|number| (number * scale).round() as i8 as u8).collect()
         }
@@ -104,7 +104,7 @@ fn encode(vector: &[f32], scalar: Scalar, range: &mut f32) -> Vec<u8> {
     }
 }
 
-/// Decodes the stored numbers, without restoring the length. Those of bits are 1 and -1. O(dimensions).
+/// Decodes the stored numbers, without restoring the length. Bits become 1 and -1. O(dimensions).
 pub(crate) fn decode(bytes: &[u8], range: f32, scalar: Scalar, dim: usize) -> Vec<f32> {
     match scalar {
         Scalar::F32 => floats(bytes).collect(),
@@ -125,7 +125,8 @@ fn squared_length(bytes: &[u8], range: f32, scalar: Scalar, dim: usize) -> f32 {
     decode(bytes, range, scalar, dim).iter().map(|number| number * number).sum()
 }
 
-/// Restores the vector as far as it is stored: with its original length, except for bits. O(dimensions).
+/// Restores the vector with the precision of its stored form, and with its original length, except for bits.
+/// O(dimensions).
 pub(crate) fn restored(bytes: &[u8], facts: Facts, metric: Metric, scalar: Scalar, dim: usize) -> Vec<f32> {
     let mut vector = decode(bytes, facts.range, scalar, dim);
     if metric == Metric::Cosine && scalar != Scalar::Binary {
@@ -142,11 +143,12 @@ pub(crate) fn f16_from_f32(number: f32) -> u16 {
     if magnitude > 0x7F80_0000 {
         return sign | 0x7E00;
     }
-    // From 65,520 on the result is infinite.
+    // Magnitudes from 65,520 on round to infinity.
     if magnitude >= 0x477F_F000 {
         return sign | 0x7C00;
     }
-    // Below 2^-14 results are multiples of 2^-24; adding a power of two in which that is the last place rounds.
+    // Below 2^-14 results are multiples of 2^-24. Adding a power of two whose last place is 2^-24 rounds the number to
+    // such a multiple.
     if magnitude < 0x3880_0000 {
         let rounded = f32::from_bits(magnitude) + 0.5;
         return sign | (rounded.to_bits() - 0.5f32.to_bits()) as u16;
@@ -162,7 +164,7 @@ pub(crate) fn f32_from_f16(half: u16) -> f32 {
     let bits = match magnitude {
         0x7C00.. => 0x7F80_0000 | ((magnitude & 0x3FF) << 13),
         0x400.. => (magnitude << 13) + 0x3800_0000,
-        // Multiples of 2^-24.
+        // Subnormal numbers are multiples of 2^-24.
         _ => (magnitude as f32 / 16_777_216.0).to_bits(),
     };
     f32::from_bits(sign | bits)
@@ -191,7 +193,7 @@ mod tests {
         for half in (0..0x7C00u16).chain(0x8000..0xFC00) {
             let number = f32_from_f16(half);
             assert_eq!(f16_from_f32(number), half, "{number}");
-            // The middle rounds to the even one, anything above it to the next.
+            // The midpoint between two results rounds to the even one, and anything above it to the upper one.
             if half & 0x7FFF != 0x7BFF {
                 let next = f32_from_f16(half + 1);
                 let middle = (number + next) / 2.0;

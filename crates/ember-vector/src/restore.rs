@@ -11,34 +11,35 @@ use crate::search::Scratch;
 /// Near vectors from which the neighbors of a node with unusable saved links are chosen.
 const WIDTH: usize = 200;
 
-/// Why a saved vector is rejected.
+/// The reason why a saved vector is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestoreError {
-    /// Its dimensions differ from those of the index.
+    /// The number of dimensions differs from that of the index.
     Dimensions,
     /// A number is not finite.
     Numbers,
-    /// Its level exceeds the maximum.
+    /// The vector's level exceeds the maximum.
     Level,
     /// The index is full.
     Full,
-    /// Centroids are invalid, or vectors are in lists that do not exist.
+    /// The centroids are invalid, or a vector is in a list that does not exist.
     Lists,
 }
 
 /// An index being restored from saved vectors and their links.
 ///
-/// Links may be wrong in any way: only those that exist in both directions are accepted, and nodes that cannot be
-/// reached then are linked again.
+/// Saved links are not trusted: only links that exist in both directions are accepted, and nodes that are then
+/// unreachable are linked again.
 ///
 /// Looking up each link's counterpart would be a cache miss per link. Instead each link adds or subtracts, depending on
-/// its direction, a number derived from its two ends: if the sum is zero, all links go both ways, except with a
-/// probability of 2^-64, which cannot be raised without knowing a secret. Then the graph is accepted as it is.
+/// its direction, a number derived from its two ends: if the sum is zero, all links exist in both directions, except
+/// with a probability of 2^-64, which crafted links cannot raise without knowledge of the secret. Then the graph is
+/// accepted as it is.
 #[derive(Debug)]
 pub struct Restore {
     index: Index,
     secret: [u64; 2],
-    /// The sum over all links, by direction.
+    /// The sum over all links, in which the two directions of a link cancel each other.
     one_sided: u64,
     /// Buffers for the next row and the next links.
     row: Vec<u8>,
@@ -59,7 +60,7 @@ impl Restore {
     /// O(dimensions).
     ///
     /// # Errors
-    /// If it does not fit this index.
+    /// If the vector is not valid for this index.
     pub fn push(&mut self, numbers: &[u8], facts: Facts, level: usize) -> Result<(), RestoreError> {
         let Index { config, space, graph, len, .. } = &mut self.index;
         if numbers.len() != config.scalar.bytes(config.dim) {
@@ -83,8 +84,8 @@ impl Restore {
         Ok(())
     }
 
-    /// Sets the links of a slot on a level. Both must exist, and each pair may be set once. Invalid links are left out.
-    /// O(links²) comparisons of numbers.
+    /// Sets the links of a slot on a level. The slot and the level must exist, and the links of each pair may be set
+    /// only once. Invalid links are ignored. O(links²) comparisons of numbers.
     ///
     /// # Panics
     /// If there is no such slot or level.
@@ -111,7 +112,7 @@ impl Restore {
     /// training, and the list of each slot.
     ///
     /// # Errors
-    /// If they do not fit this index.
+    /// If the centroids or lists are not valid for this index.
     pub fn lists(
         &mut self,
         centres: &[f32],

@@ -3,15 +3,16 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Distances that a scan computes before it evaluates them.
+/// The number of distances that a scan computes before it evaluates them.
 pub(crate) const SCANNED_AT_ONCE: usize = 64;
 
 /// A search result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hit {
-    /// Its slot.
+    /// The vector's slot.
     pub slot: u32,
-    /// Its distance: with cosine 0 to 2; with L2 the squared distance; with the inner product its negative.
+    /// The vector's distance from the query: with cosine 0 to 2; with L2 the squared distance; with the inner product
+    /// the negative product.
     pub distance: f32,
 }
 
@@ -29,7 +30,7 @@ pub(crate) fn hit(key: u64) -> Hit {
     Hit { slot: key as u32, distance: f32::from_bits(bits) }
 }
 
-/// Adds a key to the `most` smallest, if it is one of them.
+/// Adds a key to the heap of the `most` smallest, if it is one of them.
 #[inline]
 pub(crate) fn offer(nearest: &mut BinaryHeap<u64>, key: u64, most: usize) {
     if nearest.len() < most {
@@ -53,7 +54,7 @@ pub(crate) fn farthest(nearest: &BinaryHeap<u64>, most: usize) -> u64 {
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     keys: Vec<u64>,
-    /// Parallel to `keys`.
+    /// Whether the node at the same index in `keys` was visited.
     were_visited: Vec<bool>,
     /// All nodes before this index were visited.
     next: usize,
@@ -89,8 +90,8 @@ impl Pool {
         is_next
     }
 
-    /// Marks the nearest unvisited node as visited and returns it, with the node to visit next if no nearer one is
-    /// added.
+    /// Marks the nearest unvisited node as visited and returns its key, and the slot of the node to visit next if no
+    /// nearer node is added.
     #[inline]
     pub(crate) fn visit_nearest(&mut self) -> Option<(u64, Option<u32>)> {
         let at = self.waiting(self.next)?;
@@ -115,9 +116,9 @@ pub struct Scratch {
     seen: Vec<u64>,
     /// The words of `seen` that are not zero.
     seen_words: Vec<u32>,
-    /// Candidates, the nearest first.
+    /// Candidates; the nearest is at the top.
     pub(crate) candidates: BinaryHeap<Reverse<u64>>,
-    /// The nearest so far, the farthest of them first.
+    /// The nearest nodes so far; the farthest of them is at the top.
     pub(crate) nearest: BinaryHeap<u64>,
     /// Candidates and result in one, if all nodes are accepted.
     pub(crate) pool: Pool,
@@ -156,7 +157,7 @@ impl Scratch {
         true
     }
 
-    /// Marks slots as visited, and puts those that were unvisited into `new`.
+    /// Marks slots as visited, and writes the slots that were unvisited to `new`.
     #[inline]
     pub(crate) fn see_all(&mut self, slots: impl Iterator<Item = u32>, new: &mut Vec<u32>) {
         new.clear();
@@ -174,7 +175,7 @@ impl Scratch {
         }
     }
 
-    /// Adds the slot to the `most` nearest, if it is one of them.
+    /// Adds a key to the `most` nearest, if it is one of them.
     #[inline]
     pub(crate) fn offer(&mut self, key: u64, most: usize) {
         offer(&mut self.nearest, key, most);
@@ -189,7 +190,7 @@ impl Scratch {
         }
     }
 
-    /// Moves the pool into the heap of the nearest.
+    /// Moves the pool's nodes to the heap `nearest`.
     pub(crate) fn drain_pool(&mut self) {
         let mut keys = std::mem::take(&mut self.nearest).into_vec();
         keys.clear();
@@ -198,14 +199,14 @@ impl Scratch {
         self.nearest = BinaryHeap::from(keys);
     }
 
-    /// Moves the nearest into the result, at most `most`.
+    /// Moves at most `most` of the nearest nodes to `hits`, the nearest first.
     pub(crate) fn finish(&mut self, most: usize) {
         self.hits.clear();
         let mut keys = std::mem::take(&mut self.nearest).into_vec();
         keys.sort_unstable();
         self.hits.extend(keys.iter().take(most).map(|&key| hit(key)));
         keys.clear();
-        // Keeps the allocation for the next search.
+        // Reuses the allocation for the next search.
         self.nearest = BinaryHeap::from(keys);
     }
 }

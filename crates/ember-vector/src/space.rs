@@ -4,7 +4,7 @@
 //! row   numbers | length, 4 bytes | largest number, 4 bytes (Int8 only)
 //! ```
 //!
-//! Rows are stored here, by slot, unless the index has lists, which store them list by list ([`crate::lists`]).
+//! Rows are stored here, by slot, unless the index has lists, which store the rows list by list ([`crate::lists`]).
 
 use std::borrow::Cow;
 
@@ -13,27 +13,27 @@ use crate::config::{Config, Metric, Scalar};
 use crate::kernels::{self, Kernel, LINE_BYTES, Measure};
 use crate::quantize::{Facts, Prepared, decode, restored};
 
-/// Cache lines to prefetch ahead: about as many as a core has outstanding at a time.
+/// Cache lines to prefetch ahead: about as many as a core can load concurrently.
 const LINES_AHEAD: usize = 24;
 
-/// How a distance is computed from the result of a kernel.
+/// The formula that converts the result of a kernel to a distance.
 #[derive(Clone, Copy, Debug)]
 enum Form {
-    /// 1 minus the product.
+    /// 1 minus the result.
     Cosine,
-    /// The same for numbers scaled to their largest.
+    /// Like [`Form::Cosine`], for numbers scaled by their largest absolute value.
     CosineInt8,
-    /// The share of differing bits.
+    /// Twice the share of differing bits.
     CosineBits,
-    /// The kernel's result.
+    /// The result itself.
     L2,
-    /// From the squared lengths and the product.
+    /// Computed from the squared lengths of both vectors and the product.
     L2ByProduct,
-    /// For vectors of 1 and -1.
+    /// The squared distance between vectors of 1 and -1, from the number of differing bits.
     L2Bits,
-    /// The negative product.
+    /// The negative of the result.
     Product,
-    /// For vectors of 1 and -1.
+    /// The negative product of vectors of 1 and -1, from the number of differing bits.
     ProductBits,
 }
 
@@ -82,7 +82,7 @@ impl Space {
         self.rows.width()
     }
 
-    /// Moves all rows out.
+    /// Moves all rows out of this value and returns them.
     pub(crate) fn take_rows(&mut self, account: Account) -> ByteRows {
         let width = self.width();
         std::mem::replace(&mut self.rows, ByteRows::new(width, account))
@@ -151,7 +151,7 @@ impl Space {
         }
     }
 
-    /// The distance between two rows for which the kernel returned `found`.
+    /// Returns the distance between two rows for which the kernel returned `found`.
     #[inline]
     fn distance_by(&self, found: f32, a: &[u8], b: &[u8]) -> f32 {
         match self.form {
@@ -175,7 +175,7 @@ impl Space {
         }
     }
 
-    /// The factor for the product of two rows.
+    /// Returns the factor by which the product of two rows of scaled numbers is multiplied.
     #[inline]
     fn scale(&self, a: &[u8], b: &[u8]) -> f32 {
         match self.scalar {
@@ -199,7 +199,7 @@ impl Space {
         }
     }
 
-    /// The vector of a row as far as it is stored.
+    /// The vector of a row, with the precision of its stored form.
     pub(crate) fn vector(&self, row: &[u8]) -> Vec<f32> {
         let Prepared { bytes, facts } = self.stored(row);
         restored(&bytes, facts, self.metric, self.scalar, self.dim)
@@ -251,7 +251,7 @@ pub(crate) struct Gather<'s> {
 }
 
 impl<'s> Gather<'s> {
-    /// Creates one for up to `most` vectors at a time without an allocation.
+    /// Creates a gatherer that computes up to `most` distances at a time without an allocation.
     pub(crate) fn new(space: &'s Space, most: usize) -> Gather<'s> {
         Gather { space, rows: Vec::with_capacity(most) }
     }

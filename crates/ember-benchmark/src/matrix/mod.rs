@@ -1,4 +1,4 @@
-//! `--matrix`: the table of KVBench, for the options of the running server.
+//! `--matrix`: measures the running server and prints the result as a table like KVBench's.
 
 mod process;
 mod seed;
@@ -16,7 +16,7 @@ use crate::workload::Workload;
 use ember_client::Address;
 use ember_client::put;
 
-/// Pipelines and clients of KVBench's three suites.
+/// Pipeline and number of clients of KVBench's three suites.
 const SUITES: [(u32, u32); 3] = [(1, 1), (1, 256), (256, 256)];
 
 const COLUMNS: [&str; 7] = ["Store", "Pipeline", "Clients", "Persist", "Fsync", "SET/sec", "GET/sec"];
@@ -24,7 +24,7 @@ const COLUMNS: [&str; 7] = ["Store", "Pipeline", "Clients", "Persist", "Fsync", 
 /// Measures SET and GET in each suite and prints the table; returns the number of error replies.
 ///
 /// # Errors
-/// A message: the server cannot be measured.
+/// Returns a message if the server cannot be measured.
 pub(crate) fn run(
     arguments: &BenchmarkArguments,
     workloads: &[Workload],
@@ -49,13 +49,13 @@ pub(crate) fn run(
     Ok(errors)
 }
 
-/// The load of a suite with the other options.
+/// Returns the load of a suite; options other than pipeline and clients apply.
 fn load(arguments: &BenchmarkArguments, pipeline: u32, clients: u32) -> Load {
     let threads = arguments.load.threads.min(clients);
     Load { pipeline, clients, threads, ..Load::of(arguments) }
 }
 
-/// Prints the table in the selected format; the first `left` columns are words.
+/// Prints the table in the selected format; the first `left` columns contain words.
 fn show(arguments: &BenchmarkArguments, rows: &[Vec<String>], left: usize) {
     let text = if arguments.output.json {
         format!("{:#}\n", document(rows))
@@ -67,7 +67,7 @@ fn show(arguments: &BenchmarkArguments, rows: &[Vec<String>], left: usize) {
     put(text.as_bytes());
 }
 
-/// Converts rows to objects whose fields are the columns.
+/// Converts rows to JSON objects whose fields are the columns.
 fn document(rows: &[Vec<String>]) -> Value {
     let objects = rows.iter().skip(1).map(|row| {
         let cells =

@@ -13,10 +13,10 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::failure::Failure;
 
-/// Log messages of a server that is ready.
+/// Texts in the log of a server that accepts connections.
 const READY: [&str; 2] = ["listening", "eady to accept connections"];
 
-/// The maximum time until a server is ready: it has no data to load.
+/// The maximum time until a server is ready. The server has no data to load.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The interval of polling a server that is loading.
@@ -34,10 +34,10 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts `program` in a new folder below `parent` and waits until it serves.
+    /// Starts `program` in a new folder below `parent` and waits until it accepts commands.
     ///
     /// # Errors
-    /// A message with the end of its log, if it does not start.
+    /// Returns a message with the end of the server's log, if the server does not start.
     pub(super) fn start(
         program: &Path,
         arguments: &[&str],
@@ -47,7 +47,7 @@ impl Process {
         let failed = |error: io::Error| Failure(format!("{}: {error}", program.display()));
         let folder = parent.join(format!("ember-matrix-{}-{name}", std::process::id()));
         fs::create_dir_all(&folder).map_err(|error| Failure(format!("{}: {error}", folder.display())))?;
-        // A port that was free a moment ago is not assigned to another process so soon.
+        // A port that was just free is unlikely to be assigned to another process before the server binds it.
         let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
         drop(listener);
@@ -64,7 +64,7 @@ impl Process {
             .map_err(failed)?;
         let process = Process { child, folder, port };
         let (line_read, lines) = channel();
-        // Reads to the end, or the server would block on a full pipe.
+        // Reads the output to its end; otherwise the server would block on a full pipe.
         thread::spawn(move || {
             for line in BufReader::new(reader).lines().map_while(Result::ok) {
                 let _ = line_read.send(line);
@@ -84,20 +84,20 @@ impl Process {
                 }
             }
         }
-        // A server listens before it has loaded, to report its state.
+        // A server listens before its data is loaded, to report its state.
         while is_loading(port).map_err(failed)? {
             let _ = lines.recv_timeout(CHECK_INTERVAL);
         }
         Ok(process)
     }
 
-    /// The number of bytes that it has caused to be written to disks, if the system reports it.
+    /// The number of bytes that the server has caused to be written to disks, if the system reports it.
     pub(super) fn written_bytes(&self) -> Option<u64> {
         let text = fs::read_to_string(format!("/proc/{}/io", self.child.id())).ok()?;
         text.lines().find_map(|line| line.strip_prefix("write_bytes: ")?.parse().ok())
     }
 
-    /// The size of its files in bytes.
+    /// The size of the server's files in bytes.
     pub(super) fn file_bytes(&self) -> u64 {
         bytes_below(&self.folder)
     }
@@ -119,7 +119,7 @@ fn bytes_below(folder: &Path) -> u64 {
         .map(|entry| match entry.metadata() {
             Ok(metadata) if metadata.is_dir() => bytes_below(&entry.path()),
             Ok(metadata) => metadata.len(),
-            // The file was removed meanwhile.
+            // The file has been removed since the folder was listed.
             Err(_) => 0,
         })
         .sum()

@@ -1,10 +1,10 @@
 //! The rows of the table in KVBench's README.
 //!
-//! Measured there on a MacBook Pro 15" with a Core i7 of 2.8 GHz, Go 1.7, a million requests on a million keys. KVBench
-//! does not accept GET in capital letters, which redis-benchmark sends: all GETs except those of redis measure an error
-//! reply.
+//! KVBench's author measured them on a MacBook Pro 15" with a Core i7 of 2.8 GHz, with Go 1.7 and a million requests on
+//! a million keys. KVBench does not accept GET in capital letters, which redis-benchmark sends: all GETs except those
+//! of redis measure an error reply.
 
-/// A row.
+/// A row of KVBench's table.
 pub(super) struct SeedRow {
     pub(super) store: &'static str,
     pub(super) pipeline: u32,
@@ -16,7 +16,7 @@ pub(super) struct SeedRow {
 }
 
 impl SeedRow {
-    /// Whether its GETs returned values.
+    /// Whether the GETs of this row returned values.
     pub(super) fn gets_are_replies(&self) -> bool {
         self.store == "redis"
     }

@@ -1,4 +1,5 @@
-//! `--matrix stores`: measures each store in each durability mode, with a new server each, next to KVBench's table.
+//! `--matrix stores`: measures each store in each durability mode, each time with a new server, and prints the results
+//! with KVBench's.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +30,7 @@ const COLUMNS: [&str; 13] = [
     "KVBench GET/sec",
 ];
 
-/// Stores by KVBench's names, and ember's equivalents. KVBench has none like LMDB.
+/// Stores by KVBench's names, and ember's equivalents. KVBench has no store like LMDB.
 const STORES: [(&str, &str); 6] = [
     ("map", "map"),
     ("btree", "btree"),
@@ -39,10 +40,10 @@ const STORES: [(&str, &str); 6] = [
     ("redis", "redis"),
 ];
 
-/// The durability modes: whether data are stored, and whether they are durable before a reply.
+/// The durability modes: whether data is stored on disk, and whether it is durable before a reply.
 const WAYS: [(bool, bool); 3] = [(true, true), (true, false), (false, false)];
 
-/// Shown for unmeasured values.
+/// The text shown for unmeasured values.
 const NOTHING: &str = "–";
 
 /// The names of server programs.
@@ -55,7 +56,7 @@ const REMARK: &str = "\nThe last two columns are from KVBench's README (MacBook 
 /// Measures all stores and prints the table; returns the number of error replies.
 ///
 /// # Errors
-/// A message: a started server cannot be measured.
+/// Returns a message if a server that this function started cannot be measured.
 pub(crate) fn run(
     arguments: &BenchmarkArguments,
     workloads: &[Workload],
@@ -98,14 +99,14 @@ pub(crate) fn run(
             }
         }
     }
-    // In the order of KVBench: suite by suite.
+    // Rows are in KVBench's order: suite by suite.
     let order = |suite: &(u32, u32)| SUITES.iter().position(|other| other == suite);
     rows.sort_by_key(|(suite, _)| order(suite));
     let mut all = vec![COLUMNS.map(str::to_owned).to_vec()];
     all.extend(rows.into_iter().map(|(_, row)| row));
     show(arguments, &all, 2);
     if arguments.output.csv || arguments.output.json {
-        // Readers of these formats expect cells only.
+        // Programs that read these formats expect only cells, so the remark goes to standard error.
         eprint!("{REMARK}");
     } else {
         put(REMARK.as_bytes());
@@ -113,7 +114,7 @@ pub(crate) fn run(
     Ok(errors)
 }
 
-/// Returns the server program in the directory of this one.
+/// Returns the path of the server program in the directory of this program.
 fn server_in_own_directory() -> PathBuf {
     let this = std::env::current_exe().unwrap_or_default();
     this.parent()
@@ -137,7 +138,8 @@ fn start(program: &Path, parent: &Path, store: &str, persist: bool, fsync: bool)
     Process::start(program, arguments, parent, &name)
 }
 
-/// Measures SETs, GETs, hits, bytes written per SET and MiB of files; returns them and the number of error replies.
+/// Measures the rates of SET and GET, hits, bytes written per SET and MiB of files; returns these values and the number
+/// of error replies.
 fn measure(
     arguments: &BenchmarkArguments,
     workloads: &[Workload],

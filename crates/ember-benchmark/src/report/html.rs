@@ -43,7 +43,7 @@ svg text { fill: var(--dim); } svg .title { font-size: 13px; fill: var(--text); 
 .note { color: var(--dim); }
 ";
 
-/// A page to be written. Its file is created before the measurements, so that an error is reported early.
+/// A page to be written. The file is created before the measurements, so that an error is reported early.
 pub(crate) struct Page {
     file: File,
     path: PathBuf,
@@ -53,7 +53,7 @@ impl Page {
     /// Creates the file.
     ///
     /// # Errors
-    /// A message, if it cannot be created.
+    /// Returns a message if the file cannot be created.
     pub(crate) fn create(path: &Path) -> Result<Page, Failure> {
         let file = File::create(path).map_err(|error| unwritten(path, &error))?;
         Ok(Page { file, path: path.to_owned() })
@@ -62,7 +62,7 @@ impl Page {
     /// Writes all results.
     ///
     /// # Errors
-    /// A message, if it cannot be written.
+    /// Returns a message if the file cannot be written.
     pub(crate) fn write(
         mut self,
         target: &Target,
@@ -193,7 +193,7 @@ fn length_s(chunk: &[Moment]) -> f64 {
     chunk.iter().map(|moment| moment.length_s).sum()
 }
 
-/// Places each point in the middle of the time it represents.
+/// Returns the points of a line over time; each is in the middle of the time it represents.
 fn points(result: &TestResult, value: &dyn Fn(&[Moment]) -> f64) -> Vec<(f64, f64)> {
     let moments = &result.measured.moments;
     let at_once = moments.len().div_ceil(TIME_POINTS_MAX).max(1);

@@ -17,7 +17,7 @@ const TICKS: f64 = 5.0;
 
 /// The horizontal axis.
 pub(super) enum Axis {
-    /// Numbers from 0 to this.
+    /// Numbers from 0 to this maximum.
     Numbers(f64),
     /// Words, evenly spaced: the points are at 0, 1, 2, ….
     Words(Vec<String>),
@@ -111,7 +111,7 @@ impl Plot {
         svg
     }
 
-    /// The labels below the axis, with their positions.
+    /// Returns the labels below the axis with their positions.
     fn words_below(&self, right: f64) -> Vec<(f64, String)> {
         match &self.axis {
             Axis::Words(words) => {
@@ -129,7 +129,7 @@ impl Plot {
 /// The number of points above which a line has no dots.
 const MARKED_POINTS_MAX: usize = 12;
 
-/// Returns 1, 2 or 5 times a power of ten, so that about [`TICKS`] of it add up to `top`.
+/// Returns a step between grid lines, 1, 2 or 5 times a power of ten, with about [`TICKS`] steps up to `top`.
 fn nice_step(top: f64) -> f64 {
     if top <= 0.0 || !top.is_finite() {
         return 1.0;

@@ -1,5 +1,5 @@
-//! Determines the tool of a command line: its name is the first word that is not an option, and server options may
-//! precede it.
+//! Determines the tool of a command line: the tool's name is the first word that is not an option; server options may
+//! precede the name.
 
 use std::ffi::OsString;
 
@@ -34,7 +34,7 @@ const SHARED: [&str; 16] = [
 /// Returns the command line with the name of the tool first; `None` if it is not for a tool.
 ///
 /// # Errors
-/// A message: an option before the name has another meaning after it.
+/// Returns a message if an option before the name has another meaning after the name.
 pub(crate) fn for_tool(arguments: &[OsString]) -> Result<Option<Vec<OsString>>, String> {
     let Ok(matches) = ClientArguments::command().try_get_matches_from(arguments) else { return Ok(None) };
     let Ok(parsed) = ClientArguments::from_arg_matches(&matches) else { return Ok(None) };

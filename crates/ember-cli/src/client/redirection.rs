@@ -8,19 +8,19 @@ pub(crate) const REDIRECTIONS_MAX: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Redirection {
     pub(crate) slot: u16,
-    /// Empty for the node that sent the redirection.
+    /// The host of the other node; empty for the node that sent the redirection.
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// Whether it is for one command only, which must be preceded by ASKING.
+    /// Whether the redirection is an `ASK`: it applies to one command only, which must be preceded by ASKING.
     pub(crate) is_ask: bool,
 }
 
 impl Redirection {
-    /// Parses an error as a redirection; `None` if it is another one.
+    /// Parses an error as a redirection; `None` if the error is not a redirection.
     pub(crate) fn of(error: &[u8]) -> Option<Redirection> {
         let words: Vec<&str> = std::str::from_utf8(error).ok()?.split(' ').collect();
         let [kind @ ("MOVED" | "ASK"), slot, place] = words[..] else { return None };
-        // The address may contain colons, too. A node that does not know its own address sends `?`.
+        // The host may contain colons, too (IPv6). A node that does not know its own address sends `?`.
         let (host, port) = place.rsplit_once(':').filter(|(host, _)| *host != "?")?;
         Some(Redirection {
             slot: slot.parse().ok()?,

@@ -29,7 +29,7 @@ pub(crate) fn check(arguments: &Check) -> ExitCode {
             outcome = outcome.max(check_store(files, &arguments.key));
         }
         let found = match places(path) {
-            // Only the files of a store, without other files.
+            // The path is the store itself, so there are no other files to check.
             _ if store.as_deref() == Some(path) => None,
             Err(_) if store.is_some() => None,
             Ok(places) => places.iter().map(|place| check_place(place, &encryption)).max(),
@@ -54,7 +54,7 @@ fn check_place(place: &Place, encryption: &Encryption) -> Outcome {
     }
 }
 
-/// How a file on its own may end. A snapshot must be complete; an AOF may be in use.
+/// Determines whether a single file may have a torn end. A snapshot must be complete; an AOF may still be written to.
 pub(super) fn ending_of(place: &Place) -> Ending {
     let is_snapshot = place.path().extension().is_some_and(|extension| extension == "rdb");
     if is_snapshot { Ending::Whole } else { Ending::MayBeTorn }

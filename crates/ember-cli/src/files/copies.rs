@@ -1,4 +1,5 @@
-//! `ember-cli repair` and `ember-cli convert`: copies of files. No original is modified, nothing is overwritten.
+//! `ember-cli repair` and `ember-cli convert`: copies of files. The original is not modified, and existing files are
+//! not overwritten.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,7 +22,7 @@ use ember_client::put_line;
 /// The maximum number of lost keys that are named individually.
 const NAMED_KEYS_MAX: usize = 20;
 
-/// Copies the intact part.
+/// Copies the intact part of a file or AOF.
 pub(crate) fn repair(arguments: &Repair) -> ExitCode {
     let run = |place: &Place, encryption: &Encryption, output: &Path| {
         let disk: Arc<dyn Disk> = Arc::new(OsDisk);
@@ -127,7 +128,7 @@ fn convert_for(
 
 type Copied = Result<Vec<(PathBuf, Repaired)>, FileError>;
 
-/// Copies with the given keys; returns early if they are invalid, which has been printed.
+/// Copies with the given keys; if the keys are invalid, prints an error and returns.
 fn copy(
     arguments: &Copy,
     keys: Result<Encryption, Outcome>,
@@ -166,7 +167,7 @@ fn copy(
     }
 }
 
-/// The original that a copy replaces: a file, or the directory of a manifest.
+/// The path of the original that the copy can replace: a file, or the directory of a manifest.
 fn replaced(place: &Place) -> &Path {
     match place {
         Place::File(file) => file,

@@ -9,7 +9,7 @@ use ember_persistence::files::OsDisk;
 
 use crate::arguments::KeyOption;
 
-/// The outcome, as exit code. The worst of several applies.
+/// The outcome of a file tool, which determines the exit code. The worst outcome of several files applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Outcome {
     Fine = 0,

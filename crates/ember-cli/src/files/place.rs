@@ -13,7 +13,7 @@ use super::check::ending_of;
 pub(super) enum Place {
     /// A single file.
     File(PathBuf),
-    /// The AOF of a manifest.
+    /// An AOF of several files, by the path of its manifest.
     Aof(PathBuf),
 }
 
@@ -25,8 +25,8 @@ impl Place {
         }
     }
 
-    /// Returns the data directory of a running server that contains an AOF, and a description of that server. RDB files
-    /// are replaced atomically, so they can be read at any time.
+    /// If a running server uses this AOF, returns its data directory and a description of the server. `None` for RDB
+    /// files: they are replaced atomically, so they can be read at any time.
     pub(super) fn in_use(&self) -> Option<(PathBuf, String)> {
         if ending_of(self) == Ending::Whole {
             return None;
@@ -45,11 +45,12 @@ impl Place {
     }
 }
 
-/// Returns all units that a path refers to. A directory refers to the AOFs whose manifests are in it; without any, as
-/// the data directory of a server, to the RDB files and AOFs in it and in its subdirectories.
+/// Returns all units that a path refers to. A directory refers to the AOFs whose manifests it contains. A directory
+/// without manifests is treated as the data directory of a server: it refers to the RDB files and AOFs in it and in its
+/// subdirectories.
 ///
 /// # Errors
-/// A message, if it cannot be listed or nothing is found.
+/// Returns a message if the directory cannot be listed or contains no such file.
 pub(super) fn places(path: &Path) -> Result<Vec<Place>, String> {
     if !path.is_dir() {
         return Ok(vec![Place::of(path.to_owned())]);
@@ -68,10 +69,10 @@ pub(super) fn places(path: &Path) -> Result<Vec<Place>, String> {
     Ok(found)
 }
 
-/// Returns the one unit that a path refers to.
+/// Returns the only unit to which a path refers.
 ///
 /// # Errors
-/// Those of [`places`], and if there is more than one.
+/// Returns the errors of [`places`], and a message if there is more than one unit.
 pub(super) fn place(path: &Path) -> Result<Place, String> {
     let mut found = places(path)?;
     if found.len() > 1 {
@@ -91,7 +92,7 @@ fn files_of(directory: &Path, extensions: &[&str]) -> Result<Vec<Place>, String>
     Ok(entries_of(directory)?.into_iter().filter(wanted).map(Place::of).collect())
 }
 
-/// Returns the entries of a directory in order, without temporary files.
+/// Returns the entries of a directory in order, excluding temporary files.
 fn entries_of(directory: &Path) -> Result<Vec<PathBuf>, String> {
     let listed = fs::read_dir(directory)
         .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>());

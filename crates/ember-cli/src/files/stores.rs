@@ -1,7 +1,7 @@
 //! `check` for stores: data sets in the files of an engine.
 //!
-//! Opening a store may change it, as a start after a crash does, and an engine that meets damage may end the process.
-//! So a copy is created next to it, and a separate process checks the copy.
+//! Opening a store may change its files, as at startup after a crash, and an engine that detects damage may abort the
+//! process. So the store is copied to a folder next to it, and a separate process checks the copy.
 
 use std::fs;
 use std::io;
@@ -99,7 +99,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
 
 /// Checks the store in a private directory, whose files are a copy of `files`.
 pub(super) fn check_opened(arguments: &Check, files: &Path) -> Outcome {
-    // The exit status reports panics of an engine.
+    // The exit status reports panics of an engine, so their messages are not printed.
     std::panic::set_hook(Box::new(|_| ()));
     let encryption = match encryption(&arguments.key) {
         Ok(encryption) => encryption,
@@ -117,7 +117,7 @@ pub(super) fn check_opened(arguments: &Check, files: &Path) -> Outcome {
         Store::open(kind, &disk, directory, &options)
     };
     let opened = match open(encryption) {
-        // The key may be for other files.
+        // The configured key may be for other files.
         Err(StoreError::NotEncrypted) => open(Encryption::off()),
         opened => opened,
     };

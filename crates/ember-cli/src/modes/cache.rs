@@ -10,12 +10,12 @@ use ember_protocol::client::Value;
 
 use super::failure::Failure;
 
-/// The period of a line.
+/// The interval between two lines of output.
 const PERIOD: Duration = Duration::from_secs(1);
 /// Requests per batch.
 const PIPELINE: usize = 250;
-/// The skew of requests: the density of the k-th key is proportional to k^6.2, so that the last fifth of the keys gets
-/// four fifths of the requests; the same as in redis-cli, so that results are comparable.
+/// The skew of requests: the probability of the k-th key is proportional to k^6.2, so that the last fifth of the keys
+/// receives four fifths of the requests, as in redis-cli, so that results are comparable.
 const EXPONENT: f64 = 6.2;
 /// The value of each key.
 const VALUE: &[u8] = b"xxxxx";

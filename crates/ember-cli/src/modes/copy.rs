@@ -21,7 +21,7 @@ const MARK_BYTES: usize = 40;
 /// The maximum length of the line before the file.
 const LINE_BYTES_MAX: usize = 4096;
 
-/// The part of the data to copy.
+/// The part of the server's data to copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// Everything.
@@ -30,17 +30,17 @@ pub(crate) enum Part {
     Functions,
 }
 
-/// How the end of the file is found.
+/// The marker of the file's end in the stream: a length or an end mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum End {
     After(u64),
     Mark([u8; MARK_BYTES]),
 }
 
-/// Copies into `file`, which appears only when it is complete; `-` is standard output.
+/// Copies the data to `file`, which exists under that name only once it is complete; `-` is standard output.
 pub(super) fn run(connection: &mut Connection, file: &Path, part: Part) -> Result<(), Failure> {
     connection.ask(&["REPLCONF", "capa", "eof"])?;
-    // Servers that do not support this send the same file.
+    // Servers that do not support this option send the same file, so its reply is ignored.
     connection.ask(&["REPLCONF", "rdb-only", "1"])?;
     if part == Part::Functions
         && let Value::Error(text) = connection.ask(&["REPLCONF", "rdb-filter-only", "functions"])?
@@ -60,13 +60,13 @@ pub(super) fn run(connection: &mut Connection, file: &Path, part: Part) -> Resul
     Ok(())
 }
 
-/// Skips the copy after SYNC and returns its length. Bytes after it may be in the buffer.
+/// Skips the copy after SYNC and returns its length. Afterwards the buffer may contain bytes that follow the copy.
 pub(super) fn pass_by(connection: &mut Connection, buffer: &mut Vec<u8>) -> Result<u64, Failure> {
     let end = read_head(connection, buffer)?;
     receive(connection, buffer, &end, |_| Ok(()))
 }
 
-/// Reads the line before the file. Bytes after it stay in the buffer.
+/// Reads the line before the file. Bytes after the line remain in the buffer.
 fn read_head(connection: &mut Connection, buffer: &mut Vec<u8>) -> Result<End, Failure> {
     loop {
         let blank = buffer.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
@@ -98,7 +98,7 @@ fn parse_head(line: &[u8]) -> Result<End, String> {
     })
 }
 
-/// Passes the file to `write`, part by part, and returns its length. Bytes after it stay in the buffer.
+/// Passes the file to `write`, part by part, and returns its length. Bytes after the file remain in the buffer.
 fn receive(
     connection: &mut Connection,
     buffer: &mut Vec<u8>,
@@ -132,7 +132,7 @@ fn receive(
     }
 }
 
-/// The destination.
+/// The destination of the copy.
 enum Target {
     Output,
     /// A file next to the target, until it is complete.
@@ -151,7 +151,7 @@ impl Target {
         let mut partial = wanted.as_os_str().to_owned();
         partial.push(".part");
         let partial = PathBuf::from(partial);
-        // The data of a server are readable only by the user.
+        // A server's data must be readable only by the user.
         let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&partial);
         match opened {
             Ok(file) => Ok(Target::File { file, partial, wanted: wanted.to_owned() }),
@@ -179,7 +179,7 @@ impl Target {
             put.map(|()| length).map_err(|error| unwritten(&wanted, &error))
         });
         if placed.is_err() {
-            // The error is reported; a remaining partial file is harmless.
+            // The original error is reported; a remaining partial file is harmless.
             let _ = fs::remove_file(&partial);
         }
         placed

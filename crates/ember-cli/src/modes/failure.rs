@@ -1,15 +1,15 @@
-//! Why a mode ends early.
+//! The reasons why a mode ends early.
 
 use std::io;
 
-/// Why a mode ends early.
+/// The reason why a mode ends early.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The connection was lost.
     Lost(io::Error),
-    /// Another error, as a message.
+    /// Another error, with its message.
     Said(String),
-    /// The error has been printed.
+    /// The error has already been printed.
     Known,
 }
 

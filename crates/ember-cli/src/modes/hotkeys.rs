@@ -48,12 +48,12 @@ pub(super) fn run(connection: &mut Connection, mut scan: Scan) -> Result<(), Fai
     Ok(())
 }
 
-/// The hottest keys so far, the hottest last; among equals the first one found.
+/// The hottest keys so far, the hottest last; among equally hot keys, those found first.
 #[derive(Default)]
 struct Hottest(Vec<(String, i64)>);
 
 impl Hottest {
-    /// Adds a key if it is one of them; returns whether it is.
+    /// Adds a key if it is one of the hottest; returns whether it was added.
     fn add(&mut self, key: String, frequency: i64) -> bool {
         let at = self.0.partition_point(|(_, other)| *other < frequency);
         if frequency <= 0 || (at == 0 && self.0.len() == SHOWN_MAX) {

@@ -1,15 +1,15 @@
-//! Measures how long this machine delays a running program that only computes (`--intrinsic-latency`): no server on it
-//! can respond faster than that.
+//! Measures how long this machine delays a running program that only computes (`--intrinsic-latency`): no server on
+//! this machine can respond faster than that.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use ember_client::put;
 
-/// Steps between two clock readings: some tens of nanoseconds.
+/// Computation steps between two clock readings, which take some tens of nanoseconds.
 const STEPS: u64 = 64;
 
-/// Computes for some time, and prints each delay that is longer than all before.
+/// Computes for `seconds`, and prints each delay that is longer than all previous ones.
 pub(super) fn run(seconds: u64) {
     let (begin, period) = (Instant::now(), Duration::from_secs(seconds));
     let (mut runs, mut longest, mut reported_us) = (0u64, Duration::ZERO, 0);

@@ -1,4 +1,4 @@
-//! Iteration over all keys.
+//! Iteration over all keys of a database with SCAN.
 
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ pub(super) fn print_head(what: &str) {
     .as_bytes());
 }
 
-/// The progress of a search.
+/// The progress of a search through all keys.
 pub(super) struct Progress {
     total: i64,
     pub(super) sampled: u64,
@@ -96,7 +96,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Begins at zero.
+    /// Loads the number of keys, and begins at zero.
     pub(super) fn new(connection: &mut Connection) -> Result<Progress, Failure> {
         let total = answered(connection.ask(&["DBSIZE"])?)?.integer().unwrap_or(0);
         Ok(Progress { total, sampled: 0, percent: 0.0 })

@@ -7,9 +7,9 @@ use super::key_scan::{Progress, Scan, answered, print_head};
 use ember_client::Connection;
 use ember_client::put;
 
-/// How size is measured.
+/// The measure of a key's size.
 pub(super) enum Measure {
-    /// By elements; strings by bytes.
+    /// By the number of elements; strings by their length in bytes.
     Elements,
     /// By memory in bytes, sampling at most this many elements of each key.
     Memory(Option<u64>),
@@ -36,7 +36,7 @@ const TYPES: [(&str, &str, &str); 7] = [
     (VECTOR_SET, "VCARD", "elements"),
 ];
 
-/// The type that the summary omits if there is none, because redis-cli does not have it.
+/// The type that the summary omits if no key has it, because redis-cli does not know the type.
 const VECTOR_SET: &str = "vectorset";
 
 /// Scans all keys.

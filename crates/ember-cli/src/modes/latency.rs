@@ -11,9 +11,9 @@ use ember_client::put;
 
 /// The pause between two PINGs.
 const PAUSE: Duration = Duration::from_millis(10);
-/// The default duration of a measurement.
+/// The default duration of a measurement if standard output is not a terminal.
 const PERIOD: Duration = Duration::from_secs(1);
-/// The default period of a line in a history.
+/// The default interval between the lines of a history.
 const HISTORY_PERIOD: Duration = Duration::from_secs(15);
 
 /// The measured times, in ms.
@@ -48,7 +48,7 @@ impl Measured {
     }
 }
 
-/// Measures: on a terminal without end, otherwise for one period.
+/// Measures latency: endlessly on a terminal, otherwise for one period.
 pub(super) fn run(
     connection: &mut Connection,
     interval: Duration,

@@ -110,7 +110,7 @@ pub(crate) fn run(mode: Mode, client: &mut Client, arguments: &ClientArguments) 
             copy::run(connection, file.unwrap_or(Path::new("-")), part)
         }
         Mode::Replica => replica::run(connection),
-        // Modes with no connection, or more than one, have been handled above.
+        // Modes that use no connection, or several, have been handled above.
         Mode::IntrinsicLatency { .. } | Mode::Watch => Ok(()),
     };
     ended(done)

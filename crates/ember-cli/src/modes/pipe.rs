@@ -15,7 +15,7 @@ use ember_client::{Connection, cause};
 /// Bytes read from standard input at a time.
 const INPUT_BYTES: usize = 64 * 1024;
 
-/// Sends all of standard input and counts the replies.
+/// Sends all of standard input to the server and counts the replies.
 pub(super) fn run(connection: &mut Connection, timeout_s: u64) -> Result<(), Failure> {
     connection.set_nonblocking()?;
     let mark = mark();
@@ -38,14 +38,14 @@ pub(super) fn run(connection: &mut Connection, timeout_s: u64) -> Result<(), Fai
     if incoming.errors == 0 { Ok(()) } else { Err(Failure::Known) }
 }
 
-/// Returns a random string that no other ECHO contains.
+/// Returns a random string for the final ECHO, which no other reply contains.
 fn mark() -> String {
     let random = || RandomState::new().build_hasher().finish();
     let digits = format!("{:016x}{:016x}", random(), random());
     digits[..20].to_owned()
 }
 
-/// Waits until the socket is ready; returns `false` after the timeout. A timeout of 0 means none.
+/// Waits until the socket is ready; returns `false` after the timeout. 0 means no timeout.
 pub(super) fn wait(connection: &Connection, wanted: PollFlags, timeout_s: u64) -> io::Result<bool> {
     if connection.has_input() {
         return Ok(true);
@@ -66,7 +66,7 @@ pub(super) fn wait(connection: &Connection, wanted: PollFlags, timeout_s: u64) -
 struct Outgoing {
     bytes: Vec<u8>,
     sent: usize,
-    /// Whether standard input has ended, and the mark is among the bytes.
+    /// Whether standard input has ended, and the mark has been appended to `bytes`.
     is_over: bool,
 }
 
@@ -75,7 +75,7 @@ impl Outgoing {
         self.sent == self.bytes.len()
     }
 
-    /// Reads more input. The mark follows its end.
+    /// Reads more input. Appends the mark after the end of the input.
     fn refill(&mut self, mark: &str) -> Result<(), Failure> {
         self.sent = 0;
         self.bytes.resize(INPUT_BYTES, 0);
@@ -116,9 +116,9 @@ impl Outgoing {
 
 /// Incoming data.
 struct Incoming {
-    /// Bytes not counted yet: the beginning of a reply.
+    /// Received bytes that are not counted yet: the beginning of a reply.
     buffer: Vec<u8>,
-    /// The number of bytes before which parsing the reply again would be useless.
+    /// The minimum number of bytes in the buffer before the incomplete reply is parsed again.
     retry_at: usize,
     errors: u64,
     answers: u64,
@@ -141,8 +141,8 @@ impl Incoming {
         }
     }
 
-    /// Like [`Incoming::count`], unless a string has begun whose end cannot have arrived: that avoids parsing it
-    /// repeatedly.
+    /// Like [`Incoming::count`], but does nothing while the end of an incomplete string cannot have arrived, which
+    /// avoids parsing it repeatedly.
     fn count_if_complete(&mut self, mark: &str) -> Result<(), Failure> {
         let line = self.buffer.strip_prefix(b"$").unwrap_or_default();
         let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();

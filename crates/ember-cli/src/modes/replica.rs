@@ -16,8 +16,8 @@ use super::failure::Failure;
 use super::pipe::wait;
 use crate::output::csv;
 
-/// The interval of acknowledgements while the server sends nothing. The server may ignore the first one if it is not
-/// ready for it, and begins the stream only after one that it accepts.
+/// The interval of acknowledgements while the server sends nothing. The server begins the stream only after an
+/// acknowledgement that it accepts; it may ignore the first ones.
 const ACKNOWLEDGED_EACH_S: u64 = 1;
 
 /// Prints the stream until the connection ends.
@@ -35,12 +35,12 @@ pub(super) fn run(connection: &mut Connection) -> Result<(), Failure> {
     }
 }
 
-/// Sends an acknowledgement, without an offset, because nothing is stored here.
+/// Sends an acknowledgement with offset 0, because this client stores nothing.
 fn acknowledge(connection: &mut Connection) -> io::Result<()> {
     connection.send(&["REPLCONF", "ACK", "0"])
 }
 
-/// Reads the bytes that were received with the copy, then the connection.
+/// Reads the bytes that were received together with the copy, then those of the connection.
 struct Stream<'a> {
     held: Vec<u8>,
     read: usize,

@@ -10,12 +10,12 @@ use ember_client::put;
 
 /// The pause between two PINGs.
 const PAUSE: Duration = Duration::from_millis(1);
-/// The default period of a line.
+/// The default interval between two lines of output.
 const PERIOD: Duration = Duration::from_secs(1);
 /// Lines between two legends.
 const LINES: u64 = 20;
 
-/// The columns: the longest time in µs, and the character. The last one has no upper limit.
+/// The columns: the maximum latency in µs, and the character. The last column has no upper limit.
 const COLUMNS: [(u64, char); 31] = [
     (10, '.'),
     (125, '-'),
@@ -50,7 +50,7 @@ const COLUMNS: [(u64, char); 31] = [
     (u64::MAX, '?'),
 ];
 
-/// Colours of a 256-colour terminal, from a share of zero to one.
+/// Colours of a 256-colour terminal for shares from zero to one.
 const COLOURS: [u8; 19] =
     [0, 233, 234, 235, 237, 239, 241, 243, 245, 247, 144, 143, 142, 184, 226, 214, 208, 202, 196];
 

@@ -63,7 +63,7 @@ fn line(info: &str, requests: i64, more: i64) -> String {
     )
 }
 
-/// Formats bytes in the largest unit of which they have at least one.
+/// Formats a number of bytes in the largest unit in which it is at least 1.
 fn human(bytes: i64) -> String {
     let bytes = bytes as f64;
     for (unit, letter) in [(1u64 << 30, 'G'), (1 << 20, 'M'), (1 << 10, 'K')] {

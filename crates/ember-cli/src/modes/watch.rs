@@ -1,5 +1,5 @@
-//! Prints the successive states of a live query (`--watch`): a lost connection is reopened and resumes where it was. So
-//! does a connection to a server whose data are older.
+//! Prints the successive states of a live query (`--watch`): a lost connection is reopened and resumes after the last
+//! state. This also applies if the server's data is older than that state.
 
 use std::ffi::OsString;
 use std::io;
@@ -17,7 +17,7 @@ use crate::pause::pause;
 /// The default pause before a lost connection is reopened (`-i`).
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Prints states until the server reports that there will be none.
+/// Prints states until the server reports that no further states will follow.
 pub(super) fn run(client: &mut Client, command: &[OsString], since: Option<&str>) -> Result<(), Failure> {
     if command.is_empty() {
         return Err(Failure::Said("--watch needs a command, for example: --watch GET price".to_owned()));
@@ -37,7 +37,7 @@ pub(super) fn run(client: &mut Client, command: &[OsString], since: Option<&str>
     }
 }
 
-/// Watches from the version `since` on, which is updated with each state.
+/// Watches the query from the version `since` on; each state updates `since`.
 fn follow(client: &mut Client, command: &[OsString], since: &mut Option<String>) -> Result<(), Failure> {
     let mut words = vec![b"WATCH.OPEN".to_vec()];
     if let Some(version) = since {
@@ -52,7 +52,7 @@ fn follow(client: &mut Client, command: &[OsString], since: &mut Option<String>)
         let message = connection.receive()?;
         if let Value::Error(text) = &message {
             if text.starts_with(b"BEHIND ") {
-                // A replica that will catch up, or another server under this name.
+                // The server is a replica that will catch up, or another server under this address: retry later.
                 return Err(Failure::Lost(io::Error::other(String::from_utf8_lossy(text).into_owned())));
             }
             return Err(Failure::Said(String::from_utf8_lossy(text).into_owned()));

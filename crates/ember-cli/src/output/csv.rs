@@ -18,7 +18,7 @@ fn add(value: &Value, fields: &mut Vec<String>) {
         Value::Double(text) => fields.push(String::from_utf8_lossy(text).into_owned()),
         Value::Integer(number) => fields.push(number.to_string()),
         Value::Boolean(truth) => fields.push(truth.to_string()),
-        // An empty field.
+        // An empty aggregate is printed as an empty field.
         Value::Array(elements) | Value::Set(elements) | Value::Push(elements) if elements.is_empty() => {
             fields.push(String::new());
         }

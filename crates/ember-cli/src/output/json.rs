@@ -1,13 +1,14 @@
-//! Formats replies as JSON in redis-cli's form: an error is `error:"…"`, which is deliberately not valid JSON.
+//! Formats replies as JSON in redis-cli's form: an error is printed as `error:"…"`, which is deliberately not valid
+//! JSON.
 
 use ember_protocol::client::{Value, quote};
 
 /// The encoding of strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strings {
-    /// Unchanged: valid JSON if they are UTF-8.
+    /// Strings are written unchanged except for JSON escapes: valid JSON if they are UTF-8.
     Utf8,
-    /// As quoted strings, with their backslashes escaped again: always ASCII.
+    /// Strings are written as quoted strings, whose backslashes are escaped again: always ASCII.
     Quoted,
 }
 

@@ -58,8 +58,8 @@ impl Output {
         }
     }
 
-    /// Formats a reply including its end. `is_text` marks replies that are text for users: they are written unchanged
-    /// in every format.
+    /// Formats a reply including the delimiter after it. `is_text` marks replies that are text for users: they are
+    /// written unchanged in every format.
     pub(crate) fn format(&self, value: &Value, is_text: bool) -> Vec<u8> {
         if is_text {
             return raw::format(value, &self.element_delimiter);
@@ -77,7 +77,7 @@ impl Output {
     }
 }
 
-/// Adds the colour of each kind of piece.
+/// Appends a piece in the colour of its kind.
 fn paint(piece: Piece, text: &[u8], out: &mut Vec<u8>) {
     let colour = match piece {
         Piece::Status => return out.extend_from_slice(text),

@@ -17,7 +17,8 @@ use super::docs::Docs;
 use super::help::topics;
 use super::settings::Setting;
 
-/// COUNT of SCAN, and the maximum number of calls for one Tab, so that the cost is low for a keyspace of any size.
+/// COUNT of each SCAN; the next constant limits the number of calls per Tab, so that the cost is low for a keyspace of
+/// any size.
 const SCAN_COUNT: &str = "1000";
 const SCANS_MAX: usize = 20;
 /// The maximum number of keys that one Tab offers.
@@ -55,12 +56,12 @@ impl Assistant {
         }
     }
 
-    /// Borrows a connection until it is returned.
+    /// Lends a connection to the assistant until [`Assistant::give_back`].
     pub(super) fn lend(&mut self, connection: Option<Connection>) {
         *self.connection.get_mut() = connection;
     }
 
-    /// Returns the borrowed connection, unless it broke.
+    /// Returns the borrowed connection, unless it is broken.
     pub(super) fn give_back(&mut self) -> Option<Connection> {
         self.connection.get_mut().take()
     }
@@ -134,7 +135,7 @@ fn ask(connection: &mut Connection, command: &[&[u8]]) -> io::Result<Value> {
     connection.send(command)?;
     loop {
         match connection.receive()? {
-            // Push messages have no place in the line.
+            // Push messages cannot be shown while a line is edited, so they are dropped.
             Value::Push(_) => {}
             answer => return Ok(answer),
         }
@@ -163,7 +164,7 @@ fn typed(key: &[u8]) -> String {
     }
 }
 
-/// The offset of the command, after a repeat count.
+/// The offset of the command in the line, after an optional repeat count.
 fn command_start(line: &str) -> usize {
     let trimmed = line.trim_start();
     let start = line.len() - trimmed.len();
@@ -195,7 +196,7 @@ impl Completer for Assistant {
         let start = command_start(typed);
         let upper = typed[start..].to_ascii_uppercase();
         let names = docs.commands.iter().filter(|command| command.name.starts_with(&upper));
-        // In the case that the user types.
+        // The completion uses the letter case that the user types.
         let is_small = upper != typed[start..] && !typed[start..].chars().any(char::is_uppercase);
         let names: Vec<String> = names
             .map(|command| match is_small {

@@ -1,4 +1,4 @@
-//! The command documentation of a server, from COMMAND DOCS.
+//! The command documentation of a server, loaded with COMMAND DOCS.
 
 use ember_protocol::client::Value;
 
@@ -10,14 +10,14 @@ const DEPTH_MAX: usize = 16;
 /// The commands of a server, sorted by name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Docs {
-    /// In ascending order of names; a container precedes its subcommands.
+    /// The commands in ascending order of names; a container precedes its subcommands.
     pub(super) commands: Vec<Command>,
 }
 
 /// A command or subcommand.
 #[derive(Clone, Debug)]
 pub(super) struct Command {
-    /// In capital letters; a subcommand's name follows after a blank.
+    /// The name in capital letters; for a subcommand, the container and the subcommand, separated by a blank.
     pub(super) name: String,
     pub(super) summary: String,
     pub(super) since: String,
@@ -31,7 +31,7 @@ pub(super) struct Argument {
     name: String,
     token: Option<String>,
     kind: Kind,
-    /// Whether it is the name of a key.
+    /// Whether the argument is the name of a key.
     is_key: bool,
     is_optional: bool,
     is_multiple: bool,
@@ -42,14 +42,14 @@ pub(super) struct Argument {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Kind {
-    /// A word chosen by the user.
+    /// A value: any word.
     #[default]
     Value,
-    /// Only the token.
+    /// The token alone.
     Token,
-    /// One of its parts.
+    /// One of several alternatives.
     OneOf,
-    /// All of its parts.
+    /// A sequence of several arguments.
     Block,
 }
 
@@ -142,7 +142,7 @@ impl Argument {
         if self.is_optional { format!("[{shown}]") } else { shown }
     }
 
-    /// Returns its token, or those that can begin it.
+    /// Returns the argument's token, or the tokens with which it can begin.
     fn tokens(&self) -> Vec<String> {
         match (&self.token, self.kind) {
             (Some(token), _) => vec![token.clone()],
@@ -152,7 +152,8 @@ impl Argument {
         }
     }
 
-    /// The number of words it takes if it begins with this word; `None` if it does not. A value can be any word.
+    /// Returns the number of words of the argument if it can begin with this word, otherwise `None`. A value can be any
+    /// word.
     fn takes(&self, word: &str) -> Option<usize> {
         let is_token = |token: &str| token.eq_ignore_ascii_case(word);
         match (&self.token, self.kind) {
@@ -166,7 +167,7 @@ impl Argument {
         }
     }
 
-    /// The number of words in its values and tokens, without its own token.
+    /// The number of words of the argument, excluding its own token.
     fn len(&self) -> usize {
         let with_token = |part: &Argument| part.len() + usize::from(part.token.is_some());
         match self.kind {
@@ -197,12 +198,12 @@ impl Command {
         })
     }
 
-    /// The tokens that can follow some words.
+    /// Returns the tokens that can follow some words.
     pub(super) fn tokens_after(&self, words: &[String]) -> Vec<String> {
         self.left_after(words).iter().flat_map(|argument| argument.tokens()).collect()
     }
 
-    /// Whether a word is one of its tokens.
+    /// Whether a word is one of the command's tokens.
     pub(super) fn has_token(&self, word: &str) -> bool {
         let mut tokens = self.arguments.iter().flat_map(Argument::tokens);
         tokens.any(|token| token.eq_ignore_ascii_case(word))

@@ -36,7 +36,7 @@ impl Editor {
     /// Creates an editor with the stored history.
     ///
     /// # Errors
-    /// Those of the terminal.
+    /// Returns the errors of the terminal.
     pub(super) fn new(has_colours: bool) -> Result<Editor, ReadlineError> {
         let config = Config::builder()
             .max_history_size(HISTORY_LINES)?
@@ -50,7 +50,7 @@ impl Editor {
         line.set_helper(Some(Assistant::new(has_colours)));
         let file = history_file();
         if let Some(file) = &file {
-            // The file does not exist the first time.
+            // The file does not exist in the first session.
             let _ = line.load_history(file);
         }
         Ok(Editor { line, file })
@@ -70,8 +70,8 @@ impl Editor {
         }
     }
 
-    /// Waits for a line. Meanwhile `connection`, if there is one, is used for the queries of Tab completion; it is
-    /// `None` afterwards if it broke.
+    /// Waits for a line. Meanwhile Tab completion sends its queries over `connection`, if there is one; if it breaks,
+    /// it is `None` afterwards.
     pub(super) fn read(&mut self, prompt: &str, connection: &mut Option<Connection>) -> Typed {
         if let Some(assistant) = self.line.helper_mut() {
             assistant.lend(connection.take());

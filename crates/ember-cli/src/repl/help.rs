@@ -63,7 +63,7 @@ fn entry(command: &Command, with_group: bool, is_coloured: bool) -> String {
     text + "\n"
 }
 
-/// The topics that begin with `begin`.
+/// Returns the help topics that begin with `begin`.
 pub(super) fn topics(docs: &Docs, begin: &str) -> Vec<String> {
     let mut groups: Vec<String> = docs.commands.iter().map(|command| format!("@{}", command.group)).collect();
     groups.sort();

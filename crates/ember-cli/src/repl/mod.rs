@@ -25,19 +25,19 @@ use settings::Setting;
 
 pub(crate) use subscribed::count_in;
 
-/// The duration from which the time of a command is shown.
+/// The minimum duration of a command whose duration is shown after the reply.
 const SLOW: Duration = Duration::from_millis(500);
 
-/// A session at a prompt or of a script.
+/// A session at a prompt, or of commands from standard input.
 struct Repl<'a> {
     client: &'a mut Client,
     /// The server's command documentation, once loaded.
     docs: Option<Docs>,
-    /// The client's identity at the last attempt to load it.
+    /// The client's identity ([`Client::identity`]) at the last attempt to load the documentation.
     asked_as: u64,
 }
 
-/// Whether another line follows.
+/// Whether the session continues with another line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Line,
@@ -92,7 +92,7 @@ impl Repl<'_> {
             let line = match self.read_line(&mut editor) {
                 Typed::Line(line) => line,
                 Typed::Interrupted if self.client.is_subscribed() => {
-                    // Reconnecting is the only way to end messages that arrive without pause.
+                    // Reconnecting is the only way to end a continuous sequence of messages.
                     self.client.connect();
                     continue;
                 }
@@ -110,7 +110,7 @@ impl Repl<'_> {
                 return ExitCode::SUCCESS;
             }
             let shown = if self.client.is_monitoring() {
-                // Only a new connection stops it.
+                // Only closing the connection ends MONITOR, so a new one is opened.
                 subscribed::show_monitored(self.client).map(|()| _ = self.client.connect())
             } else if self.client.is_subscribed() {
                 subscribed::show_messages(self.client)
@@ -124,7 +124,7 @@ impl Repl<'_> {
         }
     }
 
-    /// Waits for a line. Tab completion must not query the server in a transaction, where the query would be queued.
+    /// Waits for a line. In a transaction, Tab completion must not query the server, because the query would be queued.
     fn read_line(&mut self, editor: &mut Editor) -> Typed {
         let prompt = self.prompt();
         if self.client.is_in_transaction || self.client.is_subscribed() || self.client.connection.is_none() {
@@ -155,7 +155,7 @@ impl Repl<'_> {
         prompt + "> "
     }
 
-    /// Runs a line.
+    /// Runs a line, which may be a command of the session itself, such as HELP.
     fn take(&mut self, line: &[u8]) -> Next {
         let Some(mut words) = split_arguments(line) else {
             put(b"Invalid argument(s)\n");
@@ -180,7 +180,7 @@ impl Repl<'_> {
             ["clear"] => put(b"\x1b[H\x1b[2J"),
             ["connect", host, port] => self.move_to(host, port),
             ["help" | "?", topic @ ..] => self.help(topic),
-            // Settings exist only at a prompt.
+            // Settings have an effect only at a prompt.
             _ if Setting::of(&lower.join(" ")).is_some() => {}
             [command, ..] if command.starts_with(':') => put_line(settings::KNOWN),
             _ => self.run_command(&words, repeat),
@@ -201,8 +201,8 @@ impl Repl<'_> {
         }
     }
 
-    /// Loads the command documentation: once for each identity of the client, until it succeeds, and never where the
-    /// query would have another effect. Returns whether it was loaded now.
+    /// Loads the command documentation: once for each identity of the client, until it succeeds, and never in a state
+    /// in which the query would have another effect. Returns whether it was loaded now.
     fn load_docs(&mut self) -> bool {
         let is_known = self.docs.is_some() || self.asked_as == self.client.identity;
         if is_known || self.client.is_in_transaction || self.client.is_subscribed() {

@@ -1,4 +1,4 @@
-//! Recognizes commands with secrets, which are kept out of the history.
+//! Recognizes commands with secrets, which are not stored in the history.
 
 use ember_protocol::client::SECRET_PARAMETERS;
 

@@ -12,13 +12,13 @@ use ember_client::put;
 const WAITING: &[u8] = b"Reading messages... (press Ctrl-C to quit or any key to type command)\r";
 const CTRL_C: u8 = 3;
 const CTRL_D: u8 = 4;
-/// Clears the line.
+/// Terminal sequence that clears the rest of the line.
 const CLEAR: &[u8] = b"\x1b[K";
 
-/// Shows messages until a key is pressed, which is left unread, or no subscription remains.
+/// Shows messages until a key is pressed or no subscription remains. The key is not read.
 ///
 /// # Errors
-/// Those of the connection and of the terminal.
+/// Returns the errors of the connection and of the terminal.
 pub(super) fn show_messages(client: &mut Client) -> io::Result<()> {
     let _keys = Keys::unbuffered()?;
     while client.is_subscribed() {
@@ -37,7 +37,7 @@ pub(super) fn show_messages(client: &mut Client) -> io::Result<()> {
 /// Shows the commands of all clients until Ctrl-C, Ctrl-D or q is pressed.
 ///
 /// # Errors
-/// Those of the connection and of the terminal.
+/// Returns the errors of the connection and of the terminal.
 pub(super) fn show_monitored(client: &mut Client) -> io::Result<()> {
     let _keys = Keys::unbuffered()?;
     loop {
@@ -71,7 +71,7 @@ fn wait(client: &Client) -> io::Result<(bool, bool)> {
     }
 }
 
-/// Makes the terminal deliver each key at once without echo, until this is dropped.
+/// Switches the terminal to deliver each key at once, without echo, until this value is dropped.
 struct Keys {
     before: Termios,
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
-/// An authority, a server's certificate and a client's, in a directory.
+/// Creates a CA, a server certificate and a client certificate in a directory.
 pub(crate) fn certificates(folder: &Path) {
     let authority_key = KeyPair::generate().unwrap();
     let mut authority = CertificateParams::new(Vec::new()).unwrap();

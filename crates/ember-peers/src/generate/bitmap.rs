@@ -65,7 +65,8 @@ fn bitfield(draw: &mut Draw) -> Vec<Step> {
         words.push(field_offset(draw).into_bytes());
         if kind != "GET" {
             let number = draw.integer();
-            // Below this the overflow check of Redis itself overflows, and SAT of SET saturates to the wrong end.
+            // For numbers below this, the overflow check of Redis itself overflows, and SET with SAT saturates to the
+            // wrong limit.
             let wrong_in_redis = number.parse::<i64>().is_ok_and(|number| number < SATURATED_MIN);
             let number = if wrong_in_redis { SATURATED_MIN.to_string() } else { number };
             words.push(number.into_bytes());
@@ -105,7 +106,7 @@ fn field_type(draw: &mut Draw) -> String {
     }
 }
 
-/// Bit positions that are low, or refused: the highest allowed one creates a value of 512 MiB.
+/// Returns a bit position that is low or invalid: the highest valid position would create a value of 512 MiB.
 fn field_offset(draw: &mut Draw) -> String {
     match draw.random.below(20) {
         0 => draw

@@ -33,8 +33,8 @@ fn quit(draw: &mut Draw) -> Vec<Step> {
     vec![Step { words, outcome: Outcome::Close }]
 }
 
-/// SETNAME is not combined with an AUTH that fails: 7.0.15 sets the name nevertheless; 7.2, and ember, do all or
-/// nothing.
+/// SETNAME is not combined with an AUTH that fails: Redis 7.0.15 sets the name nevertheless; Redis 7.2 and ember then
+/// change nothing.
 fn hello(draw: &mut Draw) -> Vec<Step> {
     draw.any(&[
         "HELLO",
@@ -77,7 +77,7 @@ fn client(draw: &mut Draw) -> Vec<Step> {
     match draw.random.below(20) {
         0 => quiet(draw),
         1 => {
-            // A pause is ended at once; it must be of a kind that allows CLIENT UNPAUSE.
+            // The pause is ended immediately; its mode must allow CLIENT UNPAUSE.
             let mut steps = draw.one("CLIENT PAUSE 2 WRITE");
             steps.extend(draw.one("CLIENT UNPAUSE"));
             steps
@@ -132,7 +132,7 @@ fn client(draw: &mut Draw) -> Vec<Step> {
     }
 }
 
-/// Commands that run without a reply.
+/// Returns commands whose replies are disabled.
 fn quiet(draw: &mut Draw) -> Vec<Step> {
     let silent = |words| Step { words, outcome: Outcome::Quiet };
     if draw.random.chance(50) {

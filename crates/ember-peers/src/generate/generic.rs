@@ -58,15 +58,16 @@ fn object(draw: &mut Draw) -> Vec<Step> {
     ])
 }
 
-/// Invalid payloads: the output of DUMP differs, and the tests of payloads exchange it.
+/// Returns a RESTORE with an invalid payload. The output of DUMP differs between the servers; other tests exchange
+/// payloads.
 fn restore(draw: &mut Draw) -> Vec<Step> {
     let options = ["REPLACE", "ABSTTL", "IDLETIME {integer}", "FREQ {integer}", "FREQ", "{word}"];
     draw.with_options("RESTORE {key} {integer} {value}", &options, 3)
 }
 
-/// Only sorts with a deterministic order: texts found by patterns may be equal, and sets have no order. Redis compares
-/// numbers with an `errno` that an earlier command may have left, and then reports that they are invalid. ZADD clears
-/// it, and has no other effect here.
+/// Returns only sorts whose order is deterministic: texts found by patterns may be equal, and sets have no order. Redis
+/// compares numbers with an `errno` that an earlier command may have left, and then reports that they are invalid. The
+/// ZADD before the sort clears `errno`, and has no other effect here.
 fn sort(draw: &mut Draw, template: &str) -> Vec<Step> {
     let mut steps = draw.one("ZADD missing XX 1 a");
     steps.extend(sorting(draw, template));

@@ -1,7 +1,7 @@
 //! The geographic commands.
 //!
-//! They use separate keys, in which no two members are at the same place: the order in which Redis returns members at
-//! equal distances depends on its sorting.
+//! These commands use separate keys, in which no two members have the same position, because the order in which Redis
+//! returns members at equal distances depends on its sorting algorithm.
 
 use super::{Draw, Generator, Step, Words};
 
@@ -72,7 +72,7 @@ fn place(draw: &mut Draw) -> Vec<u8> {
     format!("place {}", draw.random.below(300)).into_bytes()
 }
 
-/// A position near one of a few centres, or anywhere; all different, except for invalid ones.
+/// Returns a position near one of a few centers, or an arbitrary one. All valid positions are different.
 fn position(draw: &mut Draw) -> Words {
     let (longitude, latitude): (i64, i64) = match draw.random.below(12) {
         0 => {

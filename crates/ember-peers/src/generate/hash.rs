@@ -50,7 +50,7 @@ const FIELDS: &[&[u8]] = &[
     b"NAME",
 ];
 
-/// A field: mostly one of few, so that they collide.
+/// Returns a field, mostly one of few, so that fields collide.
 pub(super) fn field(random: &mut Random) -> Vec<u8> {
     match random.below(30) {
         0 => random.bytes(12),
@@ -61,9 +61,9 @@ pub(super) fn field(random: &mut Random) -> Vec<u8> {
 
 fn set(draw: &mut Draw, command: &str) -> Vec<Step> {
     let words = match draw.random.below(40) {
-        // More than fit in a listpack.
+        // More fields than fit in a listpack.
         0 => many(draw, command),
-        // A value is missing.
+        // The value of the last field is missing.
         1 => draw.line(&format!("{command} {{hash}} {{field}} {{value}} {{field}}")),
         _ => {
             let mut words = draw.line(&format!("{command} {{hash}}"));
@@ -76,7 +76,7 @@ fn set(draw: &mut Draw, command: &str) -> Vec<Step> {
     vec![Step::reply(words)]
 }
 
-/// Up to 600 numbered fields.
+/// Returns a command with up to 600 numbered fields.
 fn many(draw: &mut Draw, command: &str) -> Words {
     let mut words = draw.line(&format!("{command} {{hash}}"));
     for number in 0..=draw.random.below(600) {
@@ -86,7 +86,7 @@ fn many(draw: &mut Draw, command: &str) -> Words {
 }
 
 fn hrandfield(draw: &mut Draw) -> Vec<Step> {
-    // No large negative counts: Redis would try to fill its memory.
+    // Counts are not large negative numbers: Redis would allocate memory for that many elements.
     draw.any(&[
         "HRANDFIELD {hash}",
         "HRANDFIELD {hash} 1",

@@ -1,4 +1,4 @@
-//! The commands on HyperLogLogs. PFSELFTEST has no comparable data and is left out.
+//! The commands on HyperLogLogs. PFSELFTEST is omitted, because it has no comparable data.
 
 use super::{Draw, Generator, HYPERLOGLOG_KEYS, Step};
 
@@ -28,7 +28,7 @@ fn pfadd(draw: &mut Draw) -> Vec<Step> {
             }
         }
     }
-    // A key for all types may have been appended to: see [`damaged`].
+    // A key that commands of all types use may have been changed by APPEND: see [`damaged`].
     if !HYPERLOGLOG_KEYS.contains(&&words[1][..]) {
         words.truncate(3);
     }
@@ -63,11 +63,12 @@ fn pfdebug(draw: &mut Draw) -> Vec<Step> {
     ])
 }
 
-/// Runs of registers that do not fit among others.
+/// Opcodes of the sparse encoding, for runs of registers that are invalid in most places.
 const DAMAGE: &[&[u8]] = &[b"\x00", b"\x3f\x3f\x3f", b"\x80", b"\xff\xff\xff\xff", b"\x00\x80\x00"];
 
-/// Damaged registers. They do not stay: of several elements Redis adds those before it detects the damage, although it
-/// returns an error and notifies no client of a change; ember adds all or none.
+/// Damages the registers of a HyperLogLog, and removes the key afterwards. Of several elements, Redis adds those that
+/// it processes before it detects the damage, although it returns an error and notifies no client of a change; ember
+/// adds all elements or none.
 fn damaged(draw: &mut Draw) -> Vec<Step> {
     let key = draw.random.pick(HYPERLOGLOG_KEYS);
     let templates =

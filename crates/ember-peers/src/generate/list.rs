@@ -1,4 +1,4 @@
-//! The 22 list commands. Blocking ones wait for milliseconds, or find an element by design.
+//! The 22 list commands. Blocking commands wait for milliseconds, or are generated so that they find an element.
 
 use super::{Draw, Generator, Step};
 
@@ -37,11 +37,11 @@ pub(super) const COMMANDS: &[Generator] = &[
     Generator { name: "RPUSHX", weight: 12, make: |draw| push(draw, "RPUSHX") },
 ];
 
-/// Timeouts in seconds: milliseconds, or an error.
+/// Timeouts in seconds: a few milliseconds, or invalid.
 const TIMEOUTS: &[&str] =
     &["0.001", "0.002", "1e-3", "0x.008", "-1", "-0.5", "-inf", "nan", "abc", "0.001x", "inf", "1e400"];
 
-/// Ends of a list, and sometimes an invalid word.
+/// Words for the ends of a list; a few are invalid.
 const ENDS: &[&str] = &["LEFT", "RIGHT", "LEFT", "RIGHT", "LEFT", "RIGHT", "LEFT", "RIGHT", "{word}"];
 
 fn push(draw: &mut Draw, name: &str) -> Vec<Step> {
@@ -78,14 +78,14 @@ fn lmove(draw: &mut Draw) -> Vec<Step> {
     draw.one(&format!("LMOVE {{key}} {{key}} {from} {to}"))
 }
 
-/// The arguments after the keys of LMPOP and BLMPOP.
+/// Returns the arguments after the keys of LMPOP and BLMPOP.
 fn end_and_count(draw: &mut Draw) -> String {
     let end = draw.random.pick(ENDS);
     let count = draw.random.pick(&["", "", " COUNT {count}", " COUNT 3", " COUNT", " COUNT 1 COUNT 1"]);
     format!("{end}{count}")
 }
 
-/// Some keys, mostly with their correct number before them.
+/// Returns some keys, mostly preceded by their correct number.
 fn numbered_keys(draw: &mut Draw) -> String {
     let count = 1 + draw.random.below(3);
     let number = if draw.random.chance(90) {
@@ -125,8 +125,8 @@ fn blocking_pop(draw: &mut Draw, name: &str) -> Vec<Step> {
     sometimes_filled(draw, steps)
 }
 
-/// Mostly adds a push to the first key before the steps, so that there is an element to take and a timeout of 0, which
-/// means forever, is harmless.
+/// Mostly inserts a push to the first key before the steps, so that the list contains an element and a timeout of 0 (no
+/// timeout) does not block.
 fn sometimes_filled(draw: &mut Draw, mut steps: Vec<Step>) -> Vec<Step> {
     if draw.random.chance(60) {
         let mut words = draw.line("RPUSH");

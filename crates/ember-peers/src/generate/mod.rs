@@ -2,7 +2,7 @@
 //!
 //! A generator is mostly a template: words in braces are drawn ([`Draw::word`]), the others are used literally in
 //! random letter case. No generator produces:
-//! * an expiry within a few hours from now, unless already past: whether the key exists would depend on the clock;
+//! * an expiry within a few hours from now, unless it is in the past: whether the key exists would depend on the clock;
 //! * two equal relative expiries: GT and LT would depend on the millisecond;
 //! * floats beyond the range of a double, or cursors of SCAN other than 0: clients cannot rely on them.
 
@@ -21,7 +21,7 @@ mod string;
 
 use ember_testkit::Random;
 
-/// The words of one command.
+/// The words of one command: its name and arguments.
 pub(crate) type Words = Vec<Vec<u8>>;
 
 /// Generates random forms of one command.
@@ -29,7 +29,7 @@ pub(crate) type Words = Vec<Vec<u8>>;
 pub struct Generator {
     /// The command.
     pub name: &'static str,
-    /// Its relative frequency.
+    /// The relative frequency of the command.
     pub weight: usize,
     make: fn(&mut Draw) -> Vec<Step>,
 }
@@ -65,7 +65,7 @@ pub(crate) enum Outcome {
     Quiet,
     /// One reply, then the server closes the connection.
     Close,
-    /// Not sent directly: SCAN is repeated with the cursors of each server until it is complete.
+    /// SCAN, which is repeated with each server's own cursors until the iteration is complete.
     Iterate,
 }
 
@@ -75,11 +75,11 @@ impl Step {
     }
 }
 
-/// The source of the random parts.
+/// The source of all random choices.
 #[derive(Debug)]
 pub(crate) struct Draw {
     pub(crate) random: Random,
-    /// Arity as in COMMAND (negative: at least), by lower-case name, including `container|subcommand`.
+    /// Lower-case names, including `container|subcommand`, with their arities as in COMMAND (negative: the minimum).
     pub(crate) arities: Vec<(String, i64)>,
     total_weight: usize,
 }
@@ -229,7 +229,7 @@ const FLOATS: &[&str] = &[
     "1e5 ",
 ];
 
-/// Keys that mostly contain sets: string commands seldom overwrite them.
+/// Keys that mostly contain sets, because string commands seldom overwrite them.
 const SET_KEYS: &[&[u8]] = &[b"set:1", b"set:2", b"set:3", b"set:4"];
 
 /// Keys that mostly contain streams.
@@ -241,7 +241,7 @@ const HYPERLOGLOG_KEYS: &[&[u8]] = &[b"hll:1", b"hll:2", b"hll:3", b"hll:4"];
 /// Keys that mostly contain hashes.
 const HASH_KEYS: &[&[u8]] = &[b"hash:1", b"hash:2", b"hash:3", b"hash:4"];
 
-/// Whether a word is one of the keys that commands are drawn with.
+/// Whether a word is one of the keys that generated commands use.
 pub(crate) fn is_key(word: &[u8]) -> bool {
     [KEYS, SET_KEYS, HASH_KEYS, STREAM_KEYS, HYPERLOGLOG_KEYS].iter().any(|keys| keys.contains(&word))
 }
@@ -252,7 +252,7 @@ impl Draw {
         Draw { random: Random::new(seed), arities, total_weight }
     }
 
-    /// Returns the next commands; several if they belong together.
+    /// Returns the next commands: one, or several that belong together.
     pub(crate) fn steps(&mut self) -> Vec<Step> {
         if self.random.chance(2) {
             return vec![Step::reply(self.wrong_arity())];
@@ -279,8 +279,7 @@ impl Draw {
             self.random.between(words.len() as i64, (needed - 1).max(words.len()) as i64) as usize
         };
         if count == needed || (arity < 0 && count >= needed) {
-            // For a command that is valid without arguments, only more words can be wrong, and only if its arity is
-            // exact.
+            // A command that is valid without arguments can only have too many, and only if its arity is exact.
             return self.line("PING a b c");
         }
         while words.len() < count {
@@ -380,7 +379,7 @@ impl Draw {
         words.push(drawn);
     }
 
-    /// Mostly unchanged, sometimes lower or mixed case: commands and options are case-insensitive.
+    /// Returns a word mostly unchanged, sometimes in lower or mixed case: commands and options are case-insensitive.
     fn letter_case(&mut self, word: &str) -> String {
         match self.random.below(10) {
             0 | 1 => word.to_ascii_lowercase(),
@@ -402,7 +401,7 @@ impl Draw {
         self.random.pick(KEYS).to_vec()
     }
 
-    /// Mostly one of `keys`, which commands of one type prefer; sometimes any other.
+    /// Returns mostly one of `keys`, which commands of one type prefer, and sometimes any other key.
     fn key_or(&mut self, keys: &[&[u8]]) -> Vec<u8> {
         if self.random.chance(80) { self.random.pick(keys).to_vec() } else { self.key() }
     }
@@ -429,7 +428,7 @@ impl Draw {
         }
     }
 
-    /// A position in a string, counted from either end.
+    /// Returns a position in a string, counted from either end.
     fn index(&mut self) -> String {
         match self.random.below(20) {
             0 => self.random.pick(NOT_INTEGERS).to_owned(),
@@ -438,7 +437,7 @@ impl Draw {
         }
     }
 
-    /// A position to write at: small, so that values stay small; or too large, which is an error.
+    /// Returns a position to write at: below `below`, so that values remain small, or `too_far`, which is an error.
     fn offset(&mut self, below: usize, too_far: &str) -> String {
         match self.random.below(20) {
             0 => self.random.pick(NOT_INTEGERS).to_owned(),
@@ -498,7 +497,7 @@ impl Draw {
         self.random.pick(PATTERNS).to_vec()
     }
 
-    /// A time to live in steps of ten minutes, far from now and never used twice (except for errors and the past).
+    /// Returns a time to live in steps of ten minutes, far from now and never used twice, or an invalid or past one.
     fn relative(&mut self, unit: i64) -> String {
         match self.random.below(20) {
             0 => self.random.pick(NOT_INTEGERS).to_owned(),
@@ -511,7 +510,7 @@ impl Draw {
         }
     }
 
-    /// A point in time centuries away, or in the past.
+    /// Returns a time that is centuries away, or in the past.
     fn absolute(&mut self, unit: i64) -> String {
         match self.random.below(20) {
             0 => self.random.pick(NOT_INTEGERS).to_owned(),

@@ -82,7 +82,7 @@ fn command(draw: &mut Draw) -> Vec<Step> {
     ])
 }
 
-/// Neither server is a cluster node.
+/// Returns CLUSTER commands; neither server is a cluster node.
 fn cluster(draw: &mut Draw) -> Vec<Step> {
     draw.any(&[
         "CLUSTER INFO",
@@ -98,7 +98,7 @@ fn cluster(draw: &mut Draw) -> Vec<Step> {
     ])
 }
 
-/// No server may become a replica.
+/// Returns REPLICAOF commands by which no server becomes a replica.
 fn replicaof(draw: &mut Draw) -> Vec<Step> {
     draw.any(&["REPLICAOF NO ONE", "SLAVEOF NO ONE", "REPLICAOF localhost port", "SLAVEOF localhost 65536"])
 }

@@ -33,7 +33,7 @@ fn with_values(draw: &mut Draw, template: &str, count_max: usize) -> Words {
 
 fn sadd(draw: &mut Draw) -> Vec<Step> {
     let words = match draw.random.below(30) {
-        // More than fit in a compact encoding, by number or length.
+        // More members than fit in a compact encoding, or longer ones.
         0 => many(draw, 520, ""),
         1 => many(draw, 140, "m"),
         2..=9 => {
@@ -48,7 +48,7 @@ fn sadd(draw: &mut Draw) -> Vec<Step> {
     vec![Step::reply(words)]
 }
 
-/// SADD of up to `count_max` numbered members.
+/// Returns SADD with up to `count_max` numbered members.
 fn many(draw: &mut Draw, count_max: usize, prefix: &str) -> Words {
     let mut words = draw.line("SADD {set}");
     let count = 1 + draw.random.below(count_max);
@@ -78,7 +78,8 @@ fn sintercard(draw: &mut Draw) -> Vec<Step> {
     ])
 }
 
-/// Random members would make the two servers' sets differ: either all are removed, or the only one.
+/// Returns SPOPs whose effect is deterministic: of all members, or of the only one. Random members would make the two
+/// servers' sets differ.
 fn spop(draw: &mut Draw) -> Vec<Step> {
     if draw.random.chance(70) {
         return draw.any(&[
@@ -104,7 +105,7 @@ fn spop(draw: &mut Draw) -> Vec<Step> {
 }
 
 fn srandmember(draw: &mut Draw) -> Vec<Step> {
-    // No large negative counts: Redis would try to fill its memory.
+    // Counts are not large negative numbers: Redis would allocate memory for that many elements.
     draw.any(&[
         "SRANDMEMBER {set}",
         "SRANDMEMBER {set} 1",

@@ -1,7 +1,8 @@
 //! The sorted set commands.
 //!
-//! If scores differ, ranges of members depend on the levels of Redis's skip list, which are random. So they are
-//! requested for separate keys, which no other generator draws: sets in which all scores are equal, and small ones.
+//! If scores differ, ranges of members depend on the levels of Redis's skip list, which are random. So such ranges are
+//! requested only for separate keys, which no other generator uses: sorted sets in which all scores are equal, and
+//! small ones.
 
 use super::{Draw, Generator, Step, Words};
 
@@ -67,10 +68,10 @@ pub(super) const COMMANDS: &[Generator] = &[
     Generator { name: "ZSCAN", weight: 10, make: zscan },
 ];
 
-/// Keys that mostly hold sorted sets, because these commands prefer them.
+/// Keys that mostly contain sorted sets, because these commands prefer them.
 const SORTED_SET_KEYS: &[&[u8]] = &[b"user:1", b"user:2", b"{tag}x", b"{tag}y", b"UPPER"];
 
-/// Members of every set; few, so that they recur.
+/// Members of sorted sets; few, so that commands find existing ones.
 const MEMBERS: &[&[u8]] = &[
     b"a",
     b"b",
@@ -87,7 +88,8 @@ const MEMBERS: &[&[u8]] = &[
     b"sixty-four-bytes-are-the-most-that-a-listpack-takes-of-a-member-",
 ];
 
-/// None is below the smallest normal number: Redis's SORT treats reading such a score from a listpack as a failure.
+/// Scores. None has a magnitude below the smallest normal number: Redis's SORT fails when it reads such a score from a
+/// listpack.
 const SCORES: &[&str] = &[
     "0",
     "1",
@@ -146,7 +148,7 @@ fn any(draw: &mut Draw, templates: &[&str]) -> Vec<Step> {
     one(draw, template)
 }
 
-/// Fills a template with options, and sometimes drops a word.
+/// Fills a template with options, and sometimes removes a word.
 fn with_options(draw: &mut Draw, template: &str, options: &[&str], count_max: usize) -> Vec<Step> {
     let mut words = line(draw, template);
     for _ in 0..draw.random.below(count_max + 1) {
@@ -160,7 +162,7 @@ fn sorted_set_key(draw: &mut Draw) -> Vec<u8> {
     if draw.random.chance(8) { draw.key() } else { draw.random.pick(SORTED_SET_KEYS).to_vec() }
 }
 
-/// The keys whose scores are all 0, and a small one; see the module's documentation.
+/// Returns one of the keys whose scores are all 0, or a small sorted set; see the module's documentation.
 fn lex_key(draw: &mut Draw) -> Vec<u8> {
     draw.random.pick(&[&b"lex:equal:1"[..], b"lex:equal:2", b"lex:small"]).to_vec()
 }
@@ -182,8 +184,8 @@ fn score(draw: &mut Draw) -> String {
     }
 }
 
-/// A score for one of many members: seldom one that makes the command fail; and never -0, whose sign 7.0.15 loses in a
-/// listpack, while 7.2 creates none when it is given more members than fit.
+/// Returns a score for one of many members. It seldom makes the command fail, and is never -0: Redis 7.0.15 loses the
+/// sign in a listpack, whereas 7.2 creates no listpack if a command has more members than fit.
 fn score_of_many(draw: &mut Draw) -> String {
     loop {
         let score = score(draw);
@@ -219,7 +221,7 @@ fn zadd(draw: &mut Draw) -> Vec<Step> {
     let mut words;
     match draw.random.below(20) {
         0 => {
-            // Enough to leave the listpack.
+            // Enough members to exceed the limits of a listpack.
             words = line(draw, "ZADD {zkey}");
             let first = draw.random.below(100);
             for number in first..first + 90 + draw.random.below(60) {
@@ -269,7 +271,7 @@ fn rank(draw: &mut Draw, template: &str) -> Vec<Step> {
 const LIMITS: &[&str] =
     &["LIMIT {index} {index}", "LIMIT 0 {index}", "LIMIT 1 3", "LIMIT 2 -1", "LIMIT {integer}"];
 
-/// If scores differ, Redis skips members for LIMIT without checking the far bound: only equal scores get a LIMIT.
+/// Removes LIMIT unless all scores are equal: otherwise Redis skips members for LIMIT without checking the far bound.
 fn limited_where_scores_are_equal(words: &mut Words) {
     let is_limited = words.iter().any(|word| word.eq_ignore_ascii_case(b"limit"));
     if is_limited && words[1] == b"lex:small" {
@@ -313,7 +315,7 @@ fn zrangestore(draw: &mut Draw) -> Vec<Step> {
     } else {
         sorted_set_key(draw)
     };
-    // Members from the small set have different scores.
+    // Members from the small sorted set have different scores.
     let target = if steps[0].words[1] == b"lex:small" { b"lex:stored".to_vec() } else { target };
     steps[0].words.insert(1, target);
     steps
@@ -345,7 +347,7 @@ fn pop(draw: &mut Draw, template: &str) -> Vec<Step> {
     with_options(draw, template, &options, 1)
 }
 
-/// A number of keys, mostly correct, and keys.
+/// Returns a number of keys, which is mostly correct, and the keys.
 fn counted_keys(draw: &mut Draw) -> Words {
     let count = 1 + draw.random.below(3);
     let mut words = match draw.random.below(25) {
@@ -368,7 +370,7 @@ fn mpop(draw: &mut Draw, template: &str) -> Vec<Step> {
     vec![Step::reply(words)]
 }
 
-/// Timeouts that end at once, or invalid ones. 7.0.15 treats very long ones as negative.
+/// Returns a timeout that is very short or invalid. Redis 7.0.15 treats very long timeouts as negative.
 fn timeout(draw: &mut Draw) -> Vec<u8> {
     let timeouts = ["0.001", "0.002", "0.001", "0.001", "0.001", "-1", "abc", "", "nan"];
     let drawn = if draw.random.chance(80) { "0.001" } else { draw.random.pick(&timeouts) };

@@ -1,6 +1,7 @@
 //! The commands on streams.
 //!
-//! Left out, because 7.2 and the redis-server of the tests reply differently, or the reply depends on the clock:
+//! The following is not generated, because Redis 7.2 and the redis-server of the tests reply differently, or the reply
+//! depends on the clock:
 //! * `*` for a whole ID, which is the time;
 //! * times of delivery and idle times other than none or hours;
 //! * XSETID with IDs below others', for which 7.2 also checks deleted entries;
@@ -84,7 +85,7 @@ const ODD_IDS: &[&str] = &[
     "(1-1",
 ];
 
-/// An ID that probably exists.
+/// Returns an entry ID that probably exists.
 fn id(draw: &mut Draw) -> String {
     match draw.random.below(25) {
         0 => draw.random.pick(ODD_IDS).to_owned(),
@@ -93,7 +94,7 @@ fn id(draw: &mut Draw) -> String {
     }
 }
 
-/// An ID for a new entry: often slightly greater than all others.
+/// Returns an ID for a new entry, often slightly greater than all others.
 fn new_id(draw: &mut Draw) -> String {
     match draw.random.below(25) {
         0 => draw.random.pick(&["0-0", "0", "", "-", "x", "1-", "**", "1-x", "01-*", "0-*", "-*"]).to_owned(),
@@ -114,7 +115,7 @@ fn interval_end(draw: &mut Draw) -> String {
     }
 }
 
-/// Fills a template, appends some IDs, and another template.
+/// Fills a template, and appends some IDs and another filled template.
 fn some_ids(draw: &mut Draw, before: &str, after: &str) -> Vec<Step> {
     let mut words = fill(draw, before);
     for _ in 0..=draw.random.below(6) {
@@ -156,12 +157,12 @@ fn xadd(draw: &mut Draw) -> Vec<Step> {
         words.extend(trimming(draw));
     }
     words.push(new_id(draw).into_bytes());
-    // Mostly the same names, so that they are stored once.
+    // Mostly the same field names, so that they are stored only once.
     match draw.random.below(6) {
         0 => words.extend(fill(draw, "{value} {value}")),
         1 => words.extend(fill(draw, "b 1 a {value} c 3")),
         2 => words.extend(fill(draw, "a {value} b")),
-        // Three of them fill a block.
+        // A large value: three such entries fill a block.
         3 => words.extend([
             b"a".to_vec(),
             vec![b'z'; 1000 + draw.random.below(500)],
@@ -210,7 +211,7 @@ fn xread(draw: &mut Draw) -> Vec<Step> {
     )
 }
 
-/// Reads by an existing consumer.
+/// Returns reads by an existing consumer.
 fn xreadgroup(draw: &mut Draw) -> Vec<Step> {
     let names = fill(draw, "{stream} {group} {consumer}");
     let mut create = fill(draw, "XGROUP CREATECONSUMER");
@@ -293,7 +294,7 @@ fn xpending(draw: &mut Draw) -> Vec<Step> {
     )
 }
 
-/// Calls `command` by a consumer, after the command that creates it.
+/// Returns `command` for a consumer, after the command that creates the consumer.
 fn by_consumer(draw: &mut Draw, command: &str, rest: &[Vec<u8>]) -> Vec<Step> {
     let names = fill(draw, "{stream} {group} {consumer}");
     let mut steps = Vec::new();

@@ -1,4 +1,4 @@
-//! Live queries in a browser: the page that `docs/live-queries.md` shows, and the browser's reconnection.
+//! Live queries in a browser: the page in `docs/live-queries.md`, and the browser's reconnection.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -11,10 +11,10 @@ use ember_peers::clients_directory;
 use ember_testkit::{RawClient, Server, code_blocks, find_ember_server, http_exchange};
 use serde_json::{Value as Json, json};
 
-/// Name and password of the user of the page's server, as in a header field: `web:pass-word`.
+/// The credentials `web:pass-word`, with which the page's server requests tickets, as a header field.
 const AUTHORIZATION: &str = "Basic d2ViOnBhc3Mtd29yZA==";
 
-/// The number of requested tickets.
+/// The number of tickets requested so far.
 static TICKETS: AtomicUsize = AtomicUsize::new(0);
 
 fn start(mode: &str, arguments: &[&str]) -> Server {
@@ -25,7 +25,7 @@ fn start(mode: &str, arguments: &[&str]) -> Server {
         .start()
 }
 
-/// Serves a page, and tickets for it, as a web application would; for the rest of the process.
+/// Serves a page and its tickets, as a web application would, until the process ends; returns the address.
 fn serve_page(page: &'static str, ember: SocketAddr) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -64,7 +64,7 @@ fn answer(mut stream: TcpStream, page: &str, ember: SocketAddr) {
     let _ = reader.read_to_end(&mut Vec::new());
 }
 
-/// Closes all streams, as a proxy or a bad connection would.
+/// Closes all streams, as a proxy or a bad connection would; returns their number.
 fn kill_streams(client: &mut RawClient) -> usize {
     let list = client.run("CLIENT LIST").text();
     let streams = list.lines().filter(|line| line.contains("name=http-watch"));

@@ -1,4 +1,4 @@
-//! Frameworks do their ordinary jobs with ember, in both modes: every job is done in time, and once.
+//! Job frameworks with ember, in both modes: every job is executed in time, and exactly once.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,10 +6,11 @@ use std::process::Command;
 use ember_peers::{frameworks_directory, in_both_modes, require_program, tools_directory};
 use ember_testkit::Server;
 
-/// A Python program with the port of the server; it starts the framework's workers itself.
+/// Returns the command of a Python program with the server's port as argument. The program starts the framework's
+/// workers.
 fn python(script: &str, server: &Server) -> Command {
     let mut command = Command::new(tools_directory().join("python/bin/python"));
-    // The source tree stays unchanged.
+    // Python writes no bytecode, so that the source tree remains unchanged.
     command.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONPATH", frameworks_directory());
     command.arg(frameworks_directory().join(script)).arg(port(server));
     command

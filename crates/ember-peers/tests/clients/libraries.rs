@@ -1,4 +1,4 @@
-//! Real clients do their everyday work with ember: values of any bytes, pipelines, expiry, SCAN, errors, large values.
+//! Client libraries with ember: binary values, pipelines, expiry, SCAN, errors, large values.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use ember_peers::{clients_directory, in_both_modes, require_program, tools_directory};
 use ember_testkit::{Server, code_blocks};
 
-/// A program with the port and the unix socket of the server as arguments.
+/// Returns the command of a program with the port and the unix socket of the server as arguments.
 fn with_places(program: impl AsRef<Path>, first: &[&Path], server: &Server) -> Command {
     let mut command = Command::new(program.as_ref());
     command
@@ -88,7 +88,7 @@ fn live_queries_work_as_documented() {
     {
         let shown = blocks.iter().find(|block| block.language == language).unwrap();
         let program = std::fs::read_to_string(clients_directory().join(program)).unwrap();
-        // The tabs of Go are spaces in the document.
+        // The document contains spaces instead of Go's tabs.
         assert_eq!(
             shown.text.trim_end(),
             program.replace('\t', "    ").trim_end(),

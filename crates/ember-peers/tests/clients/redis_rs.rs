@@ -1,4 +1,4 @@
-//! The Rust client `redis` does its everyday work with ember, over RESP2, RESP3 and a unix socket.
+//! The Rust client library `redis` with ember, over RESP2, RESP3 and a unix socket.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::mpsc;

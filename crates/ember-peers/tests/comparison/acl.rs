@@ -1,13 +1,13 @@
 //! The same random rules create the same users in ember as in redis-server: the same rights, and the same errors for
-//! wrong rules.
+//! invalid rules.
 //!
-//! `PEERS_SEED` changes the seed. 7.0.15 describes rules about commands differently from 7.2, and says "This user"
-//! where 7.2 names the user; both are excluded from the comparison.
+//! `PEERS_SEED` changes the seed. Redis 7.0.15 describes rules about commands differently from 7.2, and its errors
+//! contain "This user" where those of 7.2 contain the user's name; both are excluded from the comparison.
 
 use ember_peers::{Mode, start_ember, start_redis};
 use ember_testkit::{Random, RawClient, Value, render};
 
-/// Changes of rules; some calls are tried after each.
+/// The number of rule changes; after each of them some calls are tried.
 const CHANGES: usize = 1500;
 
 const CALLS_TRIED: usize = 12;

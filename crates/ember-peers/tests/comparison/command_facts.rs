@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ember_peers::{COMMAND_FACT_EXCEPTIONS, Mode, start_ember, start_redis};
 use ember_testkit::{RawClient, Value, render};
 
-/// Facts of COMMAND INFO in the order of its reply; the tenth, subcommands, is walked instead.
+/// Facts of COMMAND INFO in the order of its reply; the tenth, subcommands, is compared recursively.
 const INFO_FACTS: [&str; 9] =
     ["name", "arity", "flags", "first key", "last key", "key step", "acl", "tips", "specs"];
 
@@ -119,7 +119,8 @@ fn elements(value: &Value) -> &[Value] {
     value.elements().unwrap_or_default()
 }
 
-/// Flags, categories and tips are sets: lists of plain words are sorted. Text shown for arguments is prose.
+/// Sorts lists of plain words, because flags, categories and tips are sets. Omits the display text of arguments, which
+/// is prose.
 fn ordered(value: &Value) -> Value {
     match value {
         Value::Array(list) | Value::Set(list) => {

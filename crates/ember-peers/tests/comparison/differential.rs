@@ -1,9 +1,9 @@
-//! The same random commands give the same replies from ember and from redis-server, byte for byte.
+//! ember and redis-server reply to the same random commands with the same bytes.
 //!
 //! `PEERS_SEED` and `PEERS_COMMANDS` change the seed and the number of commands of each run.
 //!
-//! In one run of each mode, ember has a redis-server as its replica, whose connection is cut repeatedly: it has the
-//! same data in the end.
+//! In one run of each mode, ember has a redis-server as its replica, whose connection is cut repeatedly. At the end the
+//! replica has the same data.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -11,12 +11,12 @@ use std::thread;
 use ember_peers::{Mode, Plan, Protocol, compare_servers, start_ember, start_redis};
 use ember_testkit::{OnDrop, Server, Value, wait_until};
 
-/// Commands of each run: four of them make a million.
+/// The number of commands of each run: a million in four runs.
 const COMMANDS: usize = 250_000;
 
 const SEED: u64 = 20_261;
 
-/// Bytes of the stream between two cuts of the link to a replica.
+/// The number of bytes of the stream between two cuts of the link to a replica.
 const CUT_BYTES: i64 = 300_000;
 
 fn plan(protocol: Protocol, offset: u64) -> Plan {
@@ -32,7 +32,7 @@ fn compare(mode: Mode, protocol: Protocol, offset: u64) {
     compare_servers(&start_redis(), &start_ember(mode), plan(protocol, offset));
 }
 
-/// The same, and compares the data of ember's replica at the end.
+/// Compares the servers, and at the end also the data of ember's replica.
 fn compare_with_a_replica(mode: Mode, protocol: Protocol, offset: u64) {
     let (redis, ember, replica) = (start_redis(), start_ember(mode), start_redis());
     let port = ember.port().to_string();
@@ -52,7 +52,8 @@ fn compare_with_a_replica(mode: Mode, protocol: Protocol, offset: u64) {
     let digest = |server: &Server| server.client().run("DEBUG DIGEST");
     // Keys that have just expired are deleted on both soon.
     wait_until("both have the same data", || digest(&ember) == digest(&replica));
-    // The compared commands reset the counters of INFO. The replica has begun with a different history.
+    // The number of full syncs is read from the log, because the compared commands reset the counters of INFO. The
+    // replica began with a different history.
     let log = ember.log();
     let count_of = |what: &str| log.lines().filter(|line| line.contains(what)).count();
     assert_eq!(["is to receive a copy of the data", "cannot resume"].map(count_of), [1, 1], "{log}");

@@ -1,4 +1,5 @@
-//! INFO has the fields of redis-server in the same sections, except for those with a reason.
+//! INFO contains the fields of redis-server in the same sections, except for the listed fields, each of which has a
+//! reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,7 @@ const MISSING: &[(&str, &str)] = &[
 /// Fields in another section than in the redis-server of the tests.
 const MOVED: &[(&str, &str)] = &[];
 
-/// The names of fields by section. Names that depend on data are cut before their variable part.
+/// The names of fields by section. Names that depend on data are truncated before their variable part.
 fn fields(client: &mut RawClient) -> BTreeMap<String, BTreeSet<String>> {
     let text = client.run("INFO everything").text();
     let mut fields: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -59,7 +60,7 @@ fn no_field_of_redis_is_missing_without_a_reason() {
 
 type Fields = BTreeMap<String, BTreeSet<String>>;
 
-/// Fields of redis-server that ember does not have in the same section, and that are no exception.
+/// Fields of redis-server that ember does not have in the same section, and that are not listed as exceptions.
 fn missing(redis: &Fields, ember: &Fields) -> Vec<String> {
     let excepted = |list: &[(&str, &str)], name: &str| list.iter().any(|(excepted, _)| *excepted == name);
     let mut wrong = Vec::new();
@@ -108,7 +109,7 @@ fn a_primary_and_its_replica_have_the_info_fields_of_redis() {
             let wrong = missing(&fields(redis), &fields(ember));
             assert!(wrong.is_empty(), "{}", wrong.join("\n"));
             for name in ["connected_clients", "connected_slaves", "role", "master_link_status"] {
-                // The connection that has waited for the start of the server may still be counted.
+                // The connection that waited for the startup of the server may still be counted.
                 let reported = |client: &mut RawClient| {
                     let text = client.run("INFO").text();
                     text.lines().find(|line| line.starts_with(name)).map(str::to_owned)

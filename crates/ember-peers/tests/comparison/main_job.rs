@@ -1,4 +1,4 @@
-//! The main job at full size: a million keys, loaded by redis-benchmark and by redis-cli, all present afterwards.
+//! Loading a million keys with redis-benchmark and with redis-cli; all of them exist afterwards.
 
 use std::io::{BufWriter, Write};
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use ember_testkit::{Random, Value};
 
 const KEYS: i64 = 1_000_000;
 
-/// redis-benchmark writes keys at random; of a million draws about 63 % of the keys are hit, 1 − 1/e.
+/// redis-benchmark draws keys at random: a million draws hit about 63 % (1 − 1/e) of a million keys.
 #[test]
 fn a_million_sets_of_redis_benchmark_arrive() {
     for mode in [Mode::Concurrent, Mode::Sharded] {
@@ -67,7 +67,7 @@ fn a_million_keys_through_redis_cli_pipe_are_all_there() {
     }
 }
 
-/// 64 bytes that are unique to a number.
+/// Returns 64 bytes that are unique to a number.
 fn value(number: i64) -> String {
     format!("{number:064}")
 }

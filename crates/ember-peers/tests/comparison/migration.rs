@@ -7,7 +7,7 @@ use crate::payloads::{cases, described};
 
 const MODES: [Mode; 2] = [Mode::Concurrent, Mode::Sharded];
 
-/// How an older server refuses a value in an unknown format.
+/// The error of an older server for a value in an unknown format.
 const TOO_NEW: &str =
     "ERR Target instance replied with error: ERR DUMP payload version or checksum are wrong";
 
@@ -84,7 +84,7 @@ fn both_servers_give_the_same_reply_to_every_failure() {
             client.run("MSET a 1 b 2 taken 3 c 4");
         }
         for call in &calls {
-            // Both find the same at the target.
+            // Both servers find the same key at the target.
             other.run("DEL a b");
             other.run("SET taken x");
             let answer = one.run(call);

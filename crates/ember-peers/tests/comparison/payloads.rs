@@ -14,7 +14,7 @@ pub(crate) struct Case {
     pub(crate) lines: Vec<String>,
     /// Commands whose replies show the value.
     show: &'static [&'static str],
-    /// Whether the other server is too old for the format that ember writes.
+    /// Whether the peer is too old for the format that ember writes.
     pub(crate) is_newer: bool,
 }
 
@@ -79,13 +79,13 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-/// The replies of a server about a key, without elapsed times and facts that only one of the servers reports.
+/// Returns a server's replies about a key, omitting elapsed times and facts that only one of the servers reports.
 pub(crate) fn described(client: &mut RawClient, case: &Case) -> Vec<Value> {
     let mut described: Vec<Value> = case.show.iter().map(|line| client.run(line)).collect();
     for value in &mut described {
         assert!(!value.is_error(), "{}: {value:?}", case.key);
         if let Some(groups) = value.get("groups") {
-            // Of XINFO STREAM: the layout of entries differs, their number does not.
+            // In the reply to XINFO STREAM the layout of entries differs between servers, but not their number.
             *value = Value::Array(vec![
                 groups,
                 value.get("length").unwrap_or(Value::Null),

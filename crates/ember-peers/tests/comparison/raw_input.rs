@@ -1,10 +1,10 @@
-//! For any bytes that a client sends, well-formed or not, whole or in pieces, ember replies as Redis, byte for byte.
+//! ember replies with the same bytes as Redis to any bytes that a client sends, well-formed or not, whole or in pieces.
 
 use ember_peers::{Mode, start_ember, start_redis};
 use ember_testkit::{Random, Server, quote};
 
-/// A NUL in an inline command is not among these: Redis looks for the line's end with a C function that stops at it,
-/// and then waits for a line's end forever.
+/// Inputs to compare. They do not include a NUL in an inline command: Redis searches for the line end with a C function
+/// that stops at a NUL, and then waits for a line end forever.
 const CASES: &[&[u8]] = &[
     // Inline commands.
     b"PING\r\n",
@@ -55,9 +55,9 @@ const CASES: &[&[u8]] = &[
     b"*1\r\n$99999999999999999999\r\n",
     b"*1\r\n$+4\r\nPING\r\n",
     b"*2\r\n$4\r\nECHO\r\n$-2\r\n",
-    // A valid command before a damaged one is answered.
+    // A valid command before a damaged one receives its reply.
     b"PING\r\n*1\r\n$4\r\nPING\r\n*x\r\nPING\r\n",
-    // Commands after QUIT are not.
+    // Commands after QUIT receive no reply.
     b"PING\r\nQUIT\r\nPING\r\n",
     b"*1\r\n$4\r\nQUIT\r\n*1\r\n$4\r\nPING\r\n",
     // HTTP clients are disconnected.
@@ -65,7 +65,8 @@ const CASES: &[&[u8]] = &[
     b"Host: localhost\r\nPING\r\n",
 ];
 
-/// More than a server reads at once: longer input can be left unread when it closes the connection.
+/// The number of bytes that a server reads at once. Of longer input, a part can be unread when the server closes the
+/// connection.
 const SOCKET_READ_BYTES: usize = 16 * 1024;
 
 fn answer(server: &Server, pieces: &[&[u8]]) -> String {

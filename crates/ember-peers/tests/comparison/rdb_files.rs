@@ -1,4 +1,4 @@
-//! RDB files and AOFs of one server are loaded by the other, and Redis's checkers accept ember's files.
+//! RDB files and AOFs of one server are loaded by the other, and the check tools of Redis accept ember's files.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -51,7 +51,7 @@ fn disk() -> Arc<dyn Disk> {
     Arc::new(OsDisk)
 }
 
-/// Runs one of Redis's checkers, which must succeed; returns its output.
+/// Runs one of Redis's check tools, which must succeed; returns its output.
 fn checked(program: &str, file: &Path) -> String {
     let output = Command::new(require_program(program)).arg(file).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -64,13 +64,13 @@ fn saved_by(redis: &Server, folder: &Folder) -> Local {
     load_file(disk().as_ref(), &folder.file("dump.rdb"), 1).unwrap().0
 }
 
-/// Files of Redis 7.0 do not contain the times at which consumers were active.
+/// Removes streams, because files of Redis 7.0 do not contain the times at which consumers were active.
 fn without_streams(mut seen: Seen) -> Seen {
     seen.retain(|(_, name), _| name != b"stream");
     seen
 }
 
-/// Relative expiries begin at other times in other servers.
+/// Removes keys with relative expiries, because these begin at different times in the two servers.
 fn without_relative_expiries(seen: Seen) -> Seen {
     let mut seen = without_streams(seen);
     seen.retain(|(_, name), _| name != b"text" && name != b"large-hash");
@@ -208,7 +208,7 @@ fn redis_continues(form: KeyForm) {
     let redis = folder.redis(&["--appendonly", "yes"]);
     let mut loaded = saved_by(&redis, &folder);
     assert_same(&without_streams(seen(&mut loaded)), &without_streams(seen(&mut local)));
-    // Redis continues ember's last increment, and ember starts from that.
+    // Redis appends to ember's last increment, and ember then starts with that file.
     assert!(!redis.client().run("RPUSH log from-redis").is_error());
     let mut redis = redis;
     redis.client().send_command(&["SHUTDOWN", "NOSAVE"]).unwrap();
@@ -307,7 +307,8 @@ fn each_server_starts_from_the_other_one_s_file() {
 
 const AOF: [&str; 6] = ["--appendonly", "yes", "--appendfsync", "always", "--enable-debug-command", "yes"];
 
-/// Writes data of all types to a server, also in transactions, scripts and at random; returns the digest afterwards.
+/// Writes data of all types to a server, including transactions, scripts and random commands; returns the digest
+/// afterwards.
 fn write_all(server: &Server) -> Value {
     let mut client = server.client();
     let library =

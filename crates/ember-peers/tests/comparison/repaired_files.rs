@@ -1,4 +1,4 @@
-//! Files written by `ember-cli repair` are loaded by redis-server and accepted by its checkers.
+//! Files written by `ember-cli repair` are loaded by redis-server and accepted by its check tools.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -6,15 +6,15 @@ use ember_testkit::{RawClient, quote};
 /// Scripts, separated by lines of four equals signs.
 const SCRIPTS: &str = include_str!("scripts/evaluated.txt");
 
-/// Calls, one on each line, with their words separated by `|`. `\n` in them is a line end, and so is a line end before an
-/// indented line.
+/// Calls, one per line, with words separated by `|`. `\n` in a word stands for a line end, and an indented line
+/// continues the line before after a line end.
 const CALLS: &str = include_str!("scripts/calls.txt");
 
-/// Texts of redis-server 7.0, and those of 7.2 instead.
+/// Texts of redis-server 7.0, each with the corresponding text of 7.2.
 const NEWER_TEXTS: [(&str, &str); 1] =
     [("redis.set_repl() requires two arguments.", "redis.set_repl() requires one argument.")];
 
-/// Translates a reply of redis-server 7.0 into that of 7.2.
+/// Translates a reply of redis-server 7.0 to the reply of 7.2.
 fn newer(answer: Vec<u8>) -> Vec<u8> {
     match String::from_utf8(answer) {
         Ok(text) => NEWER_TEXTS.iter().fold(text, |text, (old, new)| text.replace(old, new)).into_bytes(),

@@ -6,11 +6,11 @@ use std::process::{Command, Output};
 use ember_peers::{field_expiries, require_program, require_valkey};
 use ember_testkit::{RawClient, Server, Value, find_ember_cli, find_ember_server, wait_until};
 
-/// A library that uses the name of Valkey's API, while it is loaded and when it runs.
+/// A library that uses the name of Valkey's API, both while it is loaded and when its function runs.
 const LIBRARY: &str = "#!lua name=lib\nlocal api = server
     server.register_function('f', function(keys) return server.call('SET', keys[1], server.sha1hex('')) end)";
 
-/// So many fields that the hash is no listpack.
+/// A number of fields that exceeds the limits of a listpack.
 const MANY: usize = 1000;
 
 fn fresh_folder(name: &str) -> PathBuf {
@@ -30,7 +30,7 @@ fn run(client: &mut RawClient, line: &str) -> Value {
     reply
 }
 
-/// Hashes of both encodings with some expiring fields, and values of other types.
+/// Writes hashes of both encodings with some expiring fields, and values of other types.
 fn write(client: &mut RawClient) {
     for line in [
         "HSET small a 1 b 2",
@@ -158,7 +158,7 @@ fn a_file_is_converted_for_another_server() {
     assert_eq!(check_library(&mut valkey.client()), LIBRARY);
     assert_eq!(valkey.client().run("SAVE"), Value::ok());
     drop(valkey);
-    // And from Valkey: what Redis 7.2 does not support is named, and omitted on request.
+    // When a file of Valkey is converted, data that Redis 7.2 does not support is reported, and omitted on request.
     let arguments = ["dump.rdb", "--output", "old.rdb", "--for", "redis-7.2"];
     let output = convert(&folder, &arguments);
     let message = "redis-7.2 has no hash fields that expire: the keys";

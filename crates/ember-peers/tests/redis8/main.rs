@@ -1,5 +1,5 @@
-//! Vector sets compared with a redis-server 8, which `REDIS8_SERVER` names: replies, payloads and files. Debian 12 has
-//! no such server; `scripts/setup-redis8.sh` builds one.
+//! Vector sets compared with a redis-server 8, whose path is in `REDIS8_SERVER`: replies, payloads and files. Debian 12
+//! does not contain this version; `scripts/setup-redis8.sh` builds one.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use ember_testkit::{Directory, Random, RawClient, Server, Value, find_ember_server};
 
-/// Scores are sums that are added in another order.
+/// The accepted difference between scores: the servers add the terms of sums in different orders.
 const TOLERANCE: f64 = 1e-5;
 
 fn redis8() -> PathBuf {
@@ -15,7 +15,7 @@ fn redis8() -> PathBuf {
     path.expect("set REDIS8_SERVER to a redis-server 8; scripts/setup-redis8.sh builds one")
 }
 
-/// A server of each kind, in separate directories.
+/// Starts the given program as a server in a directory of its own.
 fn start(program: PathBuf, directory: &Directory) -> Server {
     let builder = Server::builder(program).directory(&directory.0);
     builder.arguments(&["--save", "", "--enable-debug-command", "yes"]).start()
@@ -48,7 +48,7 @@ fn are_alike(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Calls whose replies do not depend on chance, and calls that are refused.
+/// Calls with deterministic replies, including calls that are refused.
 const LINES: &[&str] = &[
     "VADD k VALUES 3 1 0 0.5 a",
     "VADD k VALUES 3 0 1 0.25 b SETATTR {\"year\":1984}",
@@ -197,7 +197,7 @@ fn fill(clients: &mut [&mut RawClient], random: &mut Random) {
     }
 }
 
-/// All replies about the sets that do not depend on links.
+/// Returns all replies about the sets that do not depend on links.
 fn answers(client: &mut RawClient) -> Vec<Value> {
     let mut answers = Vec::new();
     for (set, _, _) in SETS {
@@ -215,7 +215,8 @@ fn answers(client: &mut RawClient) -> Vec<Value> {
     answers
 }
 
-/// Asserts that all replies are alike; sets of sign bits have many elements at equal distance, in a different order.
+/// Asserts that all replies are alike; in sets of sign bits, many elements have equal distances, and their order may
+/// differ.
 fn assert_alike(one: &[Value], other: &[Value]) {
     assert_eq!(one.len(), other.len());
     for (at, (one, other)) in one.iter().zip(other).enumerate() {
@@ -241,7 +242,7 @@ fn payloads_and_files_are_exchanged_both_ways() {
     fill(&mut [&mut redis, &mut ember], &mut Random::new(3));
     let expected = answers(&mut redis);
     assert_alike(&answers(&mut ember), &expected);
-    // Payloads: each server restores those of the other under other names.
+    // Each server restores the payloads of the other under different names.
     for (set, _, _) in SETS {
         let payloads = [&mut redis, &mut ember].map(|client| {
             let payload = client.run(&format!("DUMP {set}"));
@@ -254,14 +255,14 @@ fn payloads_and_files_are_exchanged_both_ways() {
     }
     assert_alike(&answers(&mut redis), &expected);
     assert_alike(&answers(&mut ember), &expected);
-    // Elements are found by the other server's links, too.
+    // Elements are also found over links that the other server has built.
     for (set, _, _) in SETS {
         for client in [&mut redis, &mut ember] {
             let found = client.run(&format!("VSIM {set} VALUES 20{} COUNT 100 EF 1000", " 0.5".repeat(20)));
             assert_eq!(found.elements().unwrap().len() as i64, integer(&client.run(&format!("VCARD {set}"))));
         }
     }
-    // Files: each server starts with that of the other.
+    // Each server starts with the file of the other.
     for client in [&mut redis, &mut ember] {
         assert_eq!(client.run("SAVE"), Value::ok());
     }

@@ -1,7 +1,7 @@
 //! ember-cli benchmark and redis-benchmark measure the same throughput: on one server, one right after the other.
 //!
-//! Tests run on machines with other load, which makes any run slower and none faster. So the best of several rounds is
-//! compared, and rounds are added, up to a limit, while they differ by more than a quarter. Figures of quiet machines
+//! Other load on the test machine can only make a run slower. So the best rates of several rounds are compared, and
+//! further rounds are run, up to a limit, while these rates differ by more than a quarter. Figures of quiet machines
 //! and release builds are in docs/benchmarks.md.
 
 #![allow(clippy::unwrap_used, reason = "the whole file is a test")]
@@ -16,11 +16,11 @@ use ember_testkit::{Server, find_ember_cli};
 const ROUNDS_MIN: u32 = 3;
 const ROUNDS_MAX: u32 = 25;
 
-/// The accepted ratio of the two figures.
+/// The minimum accepted ratio of the two rates.
 const RATIO_MIN: f64 = 0.75;
 const RATIO_MAX: f64 = 1.25;
 
-/// Requests per second, as a program prints them: the second column of its last line.
+/// Runs a program and returns its requests per second: the second column of the last line that it prints.
 fn rate(program: &Path, first: &[&str], arguments: &[&str]) -> f64 {
     let output = Command::new(program)
         .args(first)
@@ -36,13 +36,15 @@ fn rate(program: &Path, first: &[&str], arguments: &[&str]) -> f64 {
     rate.parse().unwrap_or_else(|_| panic!("{rate} is not a rate: {text}"))
 }
 
-/// A command that takes the server long and both programs almost no time, when no test is named.
+/// Returns a command that takes the server a long time and both programs almost no time, unless the arguments select
+/// tests.
 fn slow_command(arguments: &[&str]) -> &'static [&'static str] {
     const LONG: &[&str] = &["EVAL", "local sum = 0 for i = 1, 4000 do sum = sum + i end return sum", "0"];
     if arguments.contains(&"-t") { &[] } else { LONG }
 }
 
-/// The best rate of ember-cli divided by the best of redis-benchmark, when `is_fine` or after all rounds.
+/// Returns the best rate of ember-cli divided by the best rate of redis-benchmark, once `is_fine` accepts the ratio, or
+/// after all rounds.
 fn ratio(server: &Server, arguments: &[&str], is_fine: impl Fn(f64) -> bool) -> f64 {
     let port = server.port().to_string();
     let arguments = [&["-p", &port], arguments].concat();

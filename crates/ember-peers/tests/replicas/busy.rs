@@ -1,7 +1,7 @@
 //! Replicas of a primary under constant writes: one full sync suffices and uses no memory beyond its limit, and a
-//! replica that was stopped resumes.
+//! replica whose process was stopped resumes.
 //!
-//! `COPY_MEGABYTES` and `STOPPED_SECONDS` change the amount of data, and how long a replica is stopped.
+//! `COPY_MEGABYTES` and `STOPPED_SECONDS` change the amount of data, and the time for which a replica is stopped.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -12,22 +12,22 @@ use ember_testkit::{OnDrop, Pace, Proxy, Random, RawClient, Server, Value, find_
 use crate::matrix::number;
 use crate::replica::{MODES, assert_same, link, replicaof};
 
-/// MB of data, in values of [`VALUE_BYTES`].
+/// The size of the data in MB; values have [`VALUE_BYTES`] bytes.
 const DATA_MEGABYTES: u64 = 200;
 
-/// Bytes of a value, and the number of values in one write.
+/// The size of a value in bytes; the next constant is the number of values per write.
 const VALUE_BYTES: usize = 10_000;
 const BATCH: usize = 8;
 
-/// Bytes per second that are written, and that the link to the replica carries.
+/// The rate of writes in bytes per second; the next constant is the rate of the link to the replica.
 const WRITTEN: u64 = 40_000_000;
 const LINE: u64 = 100_000_000;
 
-/// Bytes of memory that a full sync, the stream kept meanwhile and the disk's share of both may use: 64 MiB of the full
-/// sync, 16 MiB of the backlog, 64 MiB of a segment on its way to the disk, and 8 MiB for the rest.
+/// The maximum memory in bytes for a full sync and the stream buffered during it: 64 MiB for the full sync, 16 MiB for
+/// the backlog, 64 MiB for a segment that is being written to the disk, and 8 MiB for everything else.
 const MEMORY_MAX: u64 = (64 + 16 + 64 + 8) << 20;
 
-/// How long a replica is stopped.
+/// The time for which a replica is stopped, in seconds.
 const STOPPED_SECONDS: u64 = 4;
 
 fn start(mode: Mode, arguments: &[&str]) -> Server {
@@ -37,7 +37,8 @@ fn start(mode: Mode, arguments: &[&str]) -> Server {
     Server::builder(find_ember_server()).arguments(&fixed).arguments(&delay).arguments(arguments).start()
 }
 
-/// Overwrites random keys of `key:0` … until `is_over`, at no higher rate than given; returns the bytes it has written.
+/// Overwrites random keys from `key:0` on until `is_over`, at most `per_second` bytes per second; returns the number of
+/// bytes written.
 fn write_until(client: &mut RawClient, keys: u64, per_second: u64, is_over: &AtomicBool) -> u64 {
     let mut random = Random::new(keys);
     let bytes = random.bytes(2 * VALUE_BYTES);
@@ -59,7 +60,7 @@ fn write_until(client: &mut RawClient, keys: u64, per_second: u64, is_over: &Ato
     written
 }
 
-/// Runs `act` while a primary is written to; returns the bytes written meanwhile.
+/// Runs `act` while a writer overwrites keys of the primary; returns the number of bytes written during that time.
 fn while_written(primary: &Server, keys: u64, per_second: u64, act: impl FnOnce()) -> u64 {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {

@@ -1,5 +1,5 @@
-//! Chains of three servers: the last one has the data of the first, whichever link breaks and whichever server is the
-//! primary.
+//! Chains of three servers: the last server has the data of the first, whichever link breaks and whichever server is
+//! the primary.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,10 @@ use crate::cuts::bad_line;
 use crate::matrix::{assert_same_contents, number};
 use crate::replica::{MODES, link, start_other};
 
-/// Commands that are written while links break.
+/// The number of commands that are written while links break.
 const COMMANDS: usize = 5_000;
 
-/// How often each of both links breaks.
+/// The number of times that each of the two links breaks.
 const CUTS: u64 = 8;
 
 const SEED: u64 = 3;
@@ -24,7 +24,7 @@ fn assert_copies(servers: &[Server; 3], copies: [&str; 3]) {
     assert_eq!(made, copies.map(str::to_owned), "{}", logs());
 }
 
-/// Promotes `to`, which follows `from`, under writes.
+/// Promotes `to`, which is a replica of `from`, under writes.
 fn change_places(from: &Server, to: &Server) {
     let (mut old, mut new) = (from.client(), to.client());
     let before = new.info_number("slave_repl_offset");
@@ -63,7 +63,7 @@ fn check_chain(servers: &[Server; 3]) {
     wait_until("both links are up", || link_is_up(middle) && link_is_up(last));
     assert_all_same();
     assert_copies(servers, ["1", "1", "0"]);
-    // The chain is reordered: the middle server becomes the primary of both.
+    // The chain is reordered: the middle server becomes the primary of the other two.
     let addresses = servers.each_ref().map(Server::address);
     let written = write_while(&addresses[..2], || {
         change_places(first, middle);

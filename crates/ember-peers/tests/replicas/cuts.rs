@@ -1,6 +1,6 @@
-//! Links that break at any byte: replicas resume at their offset, and have the same data each time.
+//! Links that break at any byte: replicas resume at their offsets, and have the same data as the primary each time.
 //!
-//! `PEERS_SEED` and `PEERS_CUTS` change the seed and how often the link of each pair breaks.
+//! `PEERS_SEED` and `PEERS_CUTS` change the seed, and the number of times that the link of each pair breaks.
 
 use std::path::PathBuf;
 
@@ -10,23 +10,23 @@ use ember_testkit::{Proxy, Random, RawClient, Server, wait_until};
 use crate::matrix::{assert_same_contents, in_both_modes, number, writer_for};
 use crate::replica::{assert_same, link};
 
-/// How often the link of each pair breaks: 340 times for all ten pairs.
+/// The number of times that the link of each pair breaks: 340 times for all ten pairs.
 const CUTS: u64 = 34;
 
 const SEED: u64 = 200;
 
-/// More bytes than a primary answers before the stream continues.
+/// A number of bytes that exceeds the replies to the handshake, which a primary sends before the stream continues.
 const ANSWERS_BYTES: usize = 160;
 
-/// Mostly within a few commands, sometimes within many.
+/// The link mostly breaks within this number of bytes (a few commands), sometimes after many more.
 const SHORT_BYTES: usize = 600;
 const LONG_BYTES: usize = 60_000;
 
-/// Commands written at a time until the link breaks.
+/// The number of commands written at a time until the link breaks.
 const COMMANDS: usize = 50;
 
-/// A proxy to a server: the first connection carries the full sync and is closed from outside, then it breaks `cuts`
-/// times.
+/// Creates a proxy to a server. Its first connection transfers the full sync and is closed by the test; the next `cuts`
+/// connections break at random bytes.
 pub(crate) fn bad_line(server: &Server, seed: u64, cuts: u64) -> Proxy {
     let mut random = Random::new(seed);
     let places: Vec<u64> = (0..cuts)
@@ -55,7 +55,7 @@ fn break_again_and_again(name: &str, primary: &Server, replica: &Server) {
     for cut in 1..=cuts {
         let mut pieces = 0;
         wait_until("the link breaks", || {
-            // A link that is cut before it is up receives nothing more.
+            // A link that breaks before it is up receives nothing more.
             pieces += 1;
             if pieces % 20 == 1 {
                 writer.write(COMMANDS);
@@ -72,7 +72,8 @@ fn break_again_and_again(name: &str, primary: &Server, replica: &Server) {
     assert!(partial.parse::<u64>().unwrap() > cuts, "{name}: {partial} of {cuts}");
 }
 
-/// Compares digests, which is quick, except with Valkey, whose digests of expiring fields are different.
+/// Asserts that both servers have the same data, by comparing digests, which is quick. With Valkey, whose digests of
+/// expiring fields are different, compares the data.
 fn assert_same_at_cut(primary: &Server, replica: &Server) {
     let is_valkey = |server: &Server| server.client().run("INFO server").text().contains("valkey_version");
     if is_valkey(primary) || is_valkey(replica) {

@@ -1,4 +1,4 @@
-//! Replicated changes that are no client commands: functions, effects of scripts, and evictions.
+//! Replicated changes other than ordinary commands of clients: functions, effects of scripts, and evictions.
 
 use std::path::PathBuf;
 
@@ -8,10 +8,10 @@ use ember_testkit::{RawClient, Server, Value};
 use crate::matrix::{assert_same_contents, in_both_modes};
 use crate::replica::link;
 
-/// The number sent at once: less than a socket accepts.
+/// The number of commands sent at once, fewer than fit in the socket buffers.
 const BATCH: usize = 50;
 
-/// Keys that are written under eviction: several times as many as fit.
+/// The number of keys that are written under eviction: several times as many as fit in memory.
 const KEYS: usize = 20_000;
 
 fn library(name: &str, result: u32) -> String {
@@ -63,7 +63,7 @@ fn run_functions(ember: &Server, other: &Server) {
     one.run("FCALL before 2 counter list");
     one.run("SET behind 1");
     one.run("EXEC");
-    // Scripts are replicated as their effects, by whatever name they are called.
+    // Scripts are replicated as their effects, whichever command calls them.
     let script =
         "for _, key in ipairs(KEYS) do redis.call('SET', key, redis.call('SPOP', 'set') or ARGV[1]) end
         return redis.call('DBSIZE')";

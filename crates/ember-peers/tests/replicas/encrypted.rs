@@ -10,10 +10,10 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use crate::matrix::assert_same_contents;
 use crate::replica::{MODES, assert_same, replicaof, start_other, wait_for_link};
 
-/// Commands that are written in each test and mode.
+/// The number of commands that are written in each test and mode.
 const COMMANDS: usize = 20_000;
 
-/// Two authorities, and a certificate of each for a server on this machine.
+/// Two CAs, and a certificate from each of them for a server on this machine.
 struct Files(Directory);
 
 impl Files {
@@ -40,7 +40,7 @@ impl Files {
         self.0.0.join(name).to_str().unwrap().to_owned()
     }
 
-    /// The arguments of a server that presents a certificate and trusts the first authority.
+    /// Returns the arguments of a server that presents a certificate and trusts the first CA.
     fn arguments(&self, certificate: &str) -> Vec<String> {
         let path = |name: &str| self.path(name);
         let facts = [
@@ -99,7 +99,8 @@ fn an_encrypted_link_needs_matching_certificates() {
     }
 }
 
-/// Starts an ember that accepts encrypted links from peers with a certificate; returns the port.
+/// Starts an ember that accepts encrypted links from peers with a certificate; returns it with the address of its TLS
+/// port.
 fn start_primary(mode: Mode, files: &Files) -> (Server, SocketAddr) {
     let port = free_port();
     let concurrent = if mode == Mode::Concurrent { "yes" } else { "no" };
@@ -111,7 +112,7 @@ fn start_primary(mode: Mode, files: &Files) -> (Server, SocketAddr) {
     (server, SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
 }
 
-/// Connects a replica without a certificate of the authority, and then one with it.
+/// Connects a replica without a certificate from the trusted CA, and then a replica with one.
 fn follow_with_certificate(name: &str, start: impl Fn(Mode, &[String]) -> Server, stranger: &[&str]) {
     let files = Files::new(name);
     for mode in MODES {
@@ -120,7 +121,7 @@ fn follow_with_certificate(name: &str, start: impl Fn(Mode, &[String]) -> Server
         writer.write(COMMANDS / 4);
         let stranger: Vec<String> = match stranger {
             [certificate] => files.arguments(certificate),
-            // The same without a certificate.
+            // The same arguments without a certificate.
             _ => files.arguments("server")[4..].to_vec(),
         };
         let refused = start(mode, &stranger);
@@ -134,7 +135,7 @@ fn follow_with_certificate(name: &str, start: impl Fn(Mode, &[String]) -> Server
         wait_for_link(&replica);
         writer.write(COMMANDS);
         assert_same_contents(&primary, &replica);
-        // A broken link is resumed.
+        // A replica resumes after its link was broken.
         primary.client().run("CLIENT KILL TYPE replica");
         writer.write(COMMANDS / 10);
         assert_same_contents(&primary, &replica);

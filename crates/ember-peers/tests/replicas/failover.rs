@@ -7,7 +7,7 @@ use ember_testkit::{Server, Value, wait_until};
 
 use crate::replica::{MODES, link, start_other};
 
-/// How often the roles are exchanged, there and back.
+/// The number of times that the roles are exchanged and exchanged back.
 const ROUNDS: usize = 4;
 
 fn change_places(mode: Mode, program: PathBuf) {
@@ -41,7 +41,7 @@ fn change_places(mode: Mode, program: PathBuf) {
     });
     written.check(&mut one);
     written.check(&mut another);
-    // Ember has received the only full sync, at the beginning.
+    // The only full sync was ember's, at the beginning.
     assert_eq!([one.info("sync_full"), another.info("sync_full")], ["1", "0"], "{}", ember.log());
 }
 
@@ -83,7 +83,7 @@ fn a_promoted_replica_of_redis_keeps_its_own_replicas() {
             });
             assert_eq!(one.info("master_replid"), another.info("master_replid"));
         }
-        // Without ember in between they resume.
+        // The other servers resume without ember in between.
         for server in [&chained, &other] {
             link(server, redis.address());
         }

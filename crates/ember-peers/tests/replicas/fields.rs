@@ -1,4 +1,5 @@
-//! Fields that expire: Valkey 9 replicates them as ember does, and an older Redis does not lose them silently.
+//! Hash fields that expire: Valkey 9 and ember replicate them to each other, and an older Redis does not lose them
+//! silently.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use ember_testkit::{Server, Value, becomes_true, wait_until};
 use crate::matrix::{assert_same_contents, in_both_modes};
 use crate::replica::{link, replicaof, start_other, wait_for_link};
 
-/// So many fields that the hash is no listpack.
+/// A number of fields that exceeds the limits of a listpack.
 const MANY: usize = 1000;
 
 fn run(server: &Server, lines: &[&str]) {
@@ -19,7 +20,7 @@ fn run(server: &Server, lines: &[&str]) {
     }
 }
 
-/// Hashes of both encodings; some of their fields expire late and some soon.
+/// Writes hashes of both encodings; some of their fields expire late and some soon.
 fn write_hashes(server: &Server, name: &str) {
     let mut client = server.client();
     let soon = format!("HPEXPIRE small{name} 300 FIELDS 1 c");
@@ -40,7 +41,7 @@ fn write_hashes(server: &Server, name: &str) {
 fn assert_same_fields(primary: &Server, replica: &Server) {
     assert_same_contents(primary, replica);
     let mut found = [BTreeMap::new(), BTreeMap::new()];
-    // One of the servers may have removed fields that have just expired.
+    // Only one of the servers may have removed fields that have just expired, so the comparison is repeated.
     let is_same = becomes_true(|| {
         found = [field_expiries(primary), field_expiries(replica)];
         found[0] == found[1]
@@ -52,7 +53,7 @@ fn follow(primary: &Server, replica: &Server) {
     write_hashes(primary, "before");
     run(primary, &["DEBUG POPULATE 2000 key 10000"]);
     replicaof(replica, primary.address());
-    // During the full sync, and after it.
+    // These hashes are written during the full sync and after it.
     write_hashes(primary, "meanwhile");
     wait_for_link(replica);
     write_hashes(primary, "behind");

@@ -1,4 +1,5 @@
-//! Every kind of server as the primary and as the replica of ember: random commands, then the same data at the same offset.
+//! Every kind of server as the primary and as the replica of ember: after random commands, both have the same data at
+//! the same offset.
 //!
 //! `PEERS_SEED` and `PEERS_COMMANDS` change the seed and the number of commands of each pair.
 
@@ -10,18 +11,18 @@ use ember_testkit::{RawClient, Server, wait_until};
 
 use crate::replica::{MODES, assert_not_stopped, link, start_other};
 
-/// Commands of each pair.
+/// The number of commands of each pair.
 const COMMANDS: u64 = 20_000;
 
 const SEED: u64 = 16;
 
-/// A number that the environment may override.
+/// Returns the number in the environment variable `name`, or `usual`.
 pub(crate) fn number(name: &str, usual: u64) -> u64 {
     std::env::var(name).map_or(usual, |text| text.parse().unwrap())
 }
 
-/// Fields of stream groups that a primary does not replicate. The lag of a group is computed, and differently in
-/// different versions; only ember replicates how many entries it has read.
+/// Fields of stream groups that a primary does not replicate. The lag of a group is computed, in different ways by
+/// different versions; only ember replicates the number of entries that a group has read.
 pub(crate) fn unreplicated(primary: &Server) -> &'static [&'static str] {
     let is_ember = primary.client().run("INFO server").text().contains("ember_version");
     if is_ember { &["lag"] } else { &["lag", "entries-read"] }
@@ -35,7 +36,7 @@ pub(crate) fn assert_same_contents(primary: &Server, replica: &Server) {
         one.info("master_repl_offset") == other.info("slave_repl_offset")
     };
     wait_until("the replica has its primary's offset", || is_same_offset(&mut one, &mut other));
-    // An expiry, or a PING, may happen between two comparisons.
+    // An expiry or a PING may occur between reading the two servers, so the comparison is repeated.
     let (mut found, unreplicated) = (String::new(), unreplicated(primary));
     for _ in 0..100 {
         let [here, there] = [primary, replica].map(|server| contents(server, unreplicated));
@@ -48,7 +49,7 @@ pub(crate) fn assert_same_contents(primary: &Server, replica: &Server) {
     panic!("not the same data:\n{found}{}", replica.log());
 }
 
-/// A writer of commands for a primary; it uses fields that expire if both servers support them.
+/// Returns a writer of commands for a primary; it uses expiring fields if both servers support them.
 pub(crate) fn writer_for(primary: &Server, replica: &Server, seed: u64) -> Writer {
     let knows_fields = |server: &Server| {
         let info = server.client().run("COMMAND INFO hpexpire");
@@ -69,8 +70,9 @@ fn follow(primary: &Server, replica: &Server) {
     assert_eq!(primary.client().info("sync_full"), "1", "{}", replica.log());
 }
 
-/// Calls `check` with ember of each mode as the primary of such a server, and as its replica, with ember's mode, the
-/// primary and the replica. A server other than ember is started with these options.
+/// For each mode of ember, calls `check` with ember as the primary and with ember as the replica of the other server.
+/// The arguments of `check` are ember's mode, the primary and the replica. The other server is started with these
+/// options.
 pub(super) fn in_both_modes(
     program: Option<fn() -> PathBuf>,
     options: &[&str],

@@ -1,5 +1,5 @@
-//! Replicas that are older than commands that ember supports: they receive the effects of those as commands that they
-//! support.
+//! Replicas older than some of the commands that ember supports: they receive the effects of such commands as commands
+//! that they support.
 
 use ember_peers::{require_program, start_ember};
 use ember_testkit::Value;
@@ -7,7 +7,7 @@ use ember_testkit::Value;
 use crate::matrix::assert_same_contents;
 use crate::replica::{MODES, link, start_other};
 
-/// Writes with commands and options newer than Redis 7.0, and with those of ember.
+/// Writes with commands and options that are newer than Redis 7.0 or specific to ember.
 const LINES: &[&str] = &[
     "SET a 1",
     "SET a 2 IFEQ 1",

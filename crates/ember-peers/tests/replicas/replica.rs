@@ -10,7 +10,7 @@ use crate::matrix::unreplicated;
 
 pub(crate) const MODES: [Mode; 2] = [Mode::Concurrent, Mode::Sharded];
 
-/// Commands that are written in each test and mode.
+/// The number of commands that are written in each test and mode.
 const COMMANDS: usize = 20_000;
 
 fn start_redis(arguments: &[&str]) -> Server {
@@ -42,18 +42,18 @@ pub(crate) fn wait_for_link(replica: &Server) {
     });
 }
 
-/// Fails at once if the link has stopped, instead of waiting for it.
+/// Panics if replication has stopped with an error, which would make a test wait until its timeout.
 pub(crate) fn assert_not_stopped(replica: &Server, client: &mut RawClient) {
     let is_stopped = client.run("INFO replication").text().contains("ember_link_stopped");
     assert!(!is_stopped, "{}", replica.log());
 }
 
-/// Waits until the replica has applied all writes of the primary, and compares all data: by digests, which is quick,
-/// and where these differ by key. A zero has a sign only in large sorted sets, which digests show.
+/// Waits until the replica has applied all writes of the primary, and compares all data: first by digests, which is
+/// quick, and key by key if these differ. Digests may differ because only large sorted sets store the sign of a zero.
 pub(crate) fn assert_same(primary: &Server, replica: &Server) {
     let (mut one, mut other) = (primary.client(), replica.client());
     let (mut offsets, mut found) = ([String::new(), String::new()], String::new());
-    // Redis may delete expired keys later, and counts them until then.
+    // Redis may delete expired keys later, and counts them until then, so the comparison is repeated.
     let is_same = becomes_true(|| {
         assert_not_stopped(replica, &mut other);
         offsets = [one.info("master_repl_offset"), other.info("slave_repl_offset")];
@@ -84,7 +84,7 @@ fn a_replica_has_the_data_and_the_changes_of_redis() {
             writer.write(COMMANDS / 2);
             redis.client().run("DEBUG POPULATE 50000 many 100");
             replicaof(&ember, redis.address());
-            // During the full sync, and after it.
+            // These commands are written during the full sync and after it.
             writer.write(COMMANDS);
             wait_for_link(&ember);
             writer.write(COMMANDS / 2);
@@ -109,7 +109,7 @@ fn scripts_transactions_and_expiry_are_replicated() {
             client.run(&format!("SET soon{number} x PX {}", 1 + number % 20));
             client.run(&format!("SELECT {}", number % 16));
         }
-        // The primary deletes them when they have expired.
+        // The primary deletes the keys when they have expired.
         let mut reader = ember.client();
         for database in 0..16 {
             reader.run(&format!("SELECT {database}"));
@@ -178,7 +178,7 @@ fn unknown_commands_stop_the_link() {
         assert!(why.contains("command 'NOSUCH' at offset"), "{why}");
         assert!(ember.log().contains("command 'NOSUCH' at offset"));
         assert_eq!(ember.client().run("EXISTS before behind"), Value::Integer(1));
-        // Only an operator's command starts it again.
+        // Only an operator's command restarts replication.
         assert_eq!(ember.client().run("REPLICAOF NO ONE"), Value::ok());
         let another = start_redis(&[]);
         link(&ember, another.address());

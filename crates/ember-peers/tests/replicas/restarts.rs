@@ -1,4 +1,4 @@
-//! A restarted ember resumes, whatever its primary is.
+//! A restarted ember resumes replication, whichever server is its primary.
 
 use std::path::PathBuf;
 use std::thread;
@@ -9,10 +9,10 @@ use ember_testkit::{Directory, Server, find_ember_server};
 use crate::matrix::assert_same_contents;
 use crate::replica::{MODES, start_other, wait_for_link};
 
-/// Commands before the end, while the server is stopped, and after that.
+/// The number of commands written before the shutdown, while the server is down, and after its restart.
 const COMMANDS: usize = 2_000;
 
-/// Ways to persist data.
+/// The arguments for each way to persist data.
 const KEEPING: [&[&str]; 2] =
     [&["--save", "3600 1", "--appendonly", "no"], &["--save", "", "--appendonly", "yes"]];
 

@@ -1,4 +1,4 @@
-//! Sentinel of Redis and of Valkey monitors three ember servers, and promotes another one when the primary is
+//! Sentinel of Redis and of Valkey monitors three ember servers, and promotes another server when the primary is
 //! unreachable.
 
 use std::collections::BTreeSet;
@@ -54,13 +54,13 @@ impl Sentinel {
         RawClient::connect(self.address).unwrap()
     }
 
-    /// The port of the primary that this Sentinel knows.
+    /// Returns the port of the server that this Sentinel considers the primary.
     fn primary(&self) -> u16 {
         let address = self.client().run("SENTINEL GET-MASTER-ADDR-BY-NAME ember");
         address.elements().unwrap()[1].text().parse().unwrap()
     }
 
-    /// Whether it knows the others, and all replicas follow the primary.
+    /// Whether this Sentinel knows the other Sentinels, and all replicas follow the primary.
     fn sees_all_well(&self) -> bool {
         let facts = |value: &Value| -> Vec<(String, String)> {
             let words: Vec<String> = value.elements().unwrap().iter().map(Value::text).collect();
@@ -87,7 +87,7 @@ impl Sentinel {
 
 impl Drop for Sentinel {
     fn drop(&mut self) {
-        // Both fail only if it has ended already.
+        // Both calls fail only if the process has already ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
         if std::thread::panicking() {
@@ -96,7 +96,7 @@ impl Drop for Sentinel {
     }
 }
 
-/// A client of redis-py that finds the primary by Sentinel.
+/// A writing client of redis-py that finds the primary through Sentinel.
 struct PythonWriter(Child);
 
 impl PythonWriter {
@@ -107,7 +107,7 @@ impl PythonWriter {
         PythonWriter(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap())
     }
 
-    /// Stops it; returns the numbers of the acknowledged writes.
+    /// Stops the writer; returns the numbers of the acknowledged writes.
     fn end(mut self) -> BTreeSet<String> {
         drop(self.0.stdin.take());
         let mut printed = String::new();
@@ -124,7 +124,7 @@ impl Drop for PythonWriter {
     }
 }
 
-/// When a write counts as acknowledged: if the primary has it, or both replicas, too.
+/// The condition for counting a write as acknowledged: the primary has applied it, or both replicas have, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Acknowledged {
     Here,
@@ -201,7 +201,7 @@ fn fail_over(name: &str, mode: Mode, acknowledged: Acknowledged, program: &Path,
         wait_until("all have the same data", || {
             client.run("DEBUG DIGEST") == other.client().run("DEBUG DIGEST")
         });
-        // Sentinel has had the configuration rewritten: a restarted server has its role.
+        // Sentinel has made the server rewrite its configuration, so that a restarted server keeps its role.
         let file = fs::read_to_string(other.directory().join("ember.conf")).unwrap();
         assert!(file.contains(&format!("replicaof 127.0.0.1 {led}\n")), "{file}");
     }
@@ -218,14 +218,14 @@ fn fail_over(name: &str, mode: Mode, acknowledged: Acknowledged, program: &Path,
     );
 }
 
-/// This number of failovers, or that of the environment.
+/// Returns the number of failovers in the environment variable, or `usual`.
 fn failovers(usual: usize) -> usize {
     let wanted = std::env::var(FAILOVERS_VARIABLE).ok();
     wanted.map_or(usual, |text| text.parse().unwrap())
 }
 
-/// Two triples at once: most of the time they wait. More of them would compete for the processors, and be taken for
-/// unreachable.
+/// Tests two groups of three servers at the same time, because they wait most of the time. More groups would compete
+/// for the processors, and their servers would be considered unreachable.
 fn fail_over_twice(name: &str, program: &Path, in_async: Mode, in_sync: Mode, usual: usize) {
     std::thread::scope(|scope| {
         for (mode, acknowledged) in [(in_async, Acknowledged::Here), (in_sync, Acknowledged::Everywhere)] {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use ember_peers::{require_program, start_redis};
 use ember_testkit::{find_ember_cli, find_ember_server, free_port};
 
-/// Values so small that a script ends in seconds.
+/// Environment variables with values so small that a script ends within seconds.
 const SMALL: [(&str, &str); 7] = [
     ("BENCH_REQUESTS", "1000"),
     ("BENCH_ROUNDS", "1"),
@@ -24,7 +24,7 @@ const SMALL: [(&str, &str); 7] = [
 /// Variables of the test's environment that would affect the scripts.
 const PORTS: [&str; 4] = ["EMBER_CONCURRENT_PORT", "EMBER_SHARDED_PORT", "REDIS_PORT", "DRAGONFLY_PORT"];
 
-/// Lines of cells; the first one has the names of the columns.
+/// Rows of cells; the first row contains the names of the columns.
 type Table = Vec<Vec<String>>;
 
 /// A separate folder for a test.
@@ -39,7 +39,7 @@ impl Folder {
         Folder(path)
     }
 
-    /// Writes a program that precedes those of the machine in PATH.
+    /// Writes a program that precedes the machine's programs in PATH.
     fn add_program(&self, name: &str, script: &str) {
         let path = self.0.join(name);
         fs::write(&path, script).unwrap();
@@ -81,7 +81,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// The tables in Markdown, without the lines below their headers.
+/// Parses the Markdown tables in a text, omitting the separator lines below their headers.
 fn markdown_tables(text: &str) -> Vec<Table> {
     let mut tables: Vec<Table> = Vec::new();
     let mut is_inside = false;
@@ -117,7 +117,7 @@ fn csv_cells(line: &str) -> Vec<String> {
     cells
 }
 
-/// The tables of all CSV files of the folder, in the order of their names, without the column of conditions.
+/// Returns the tables of all CSV files in the folder, ordered by file name, without the column of conditions.
 fn csv_tables(folder: &Folder, script: &str) -> Vec<Table> {
     let entries = fs::read_dir(folder.0.join("results")).unwrap();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -396,7 +396,7 @@ fn bench_limit_has_resident_memory_of_each_third_and_at_most() {
 #[test]
 fn bench_kvbench_has_both_servers_for_each_store() {
     let programs = Folder::new("kvbench-programs");
-    // A stand-in for KVBench, which takes a port first.
+    // A substitute for KVBench, whose first argument is a port.
     programs.add_program(
         "kvbench",
         "#!/bin/sh\nexec \"$EMBER_SERVER\" --port \"$2\" --bind 127.0.0.1 --save ''\n",
@@ -488,7 +488,7 @@ fn figures_in_the_readme_equal_those_of_the_benchmarks() {
     let table = readme.split("## Why ember").nth(1).unwrap().split("\n\n").nth(1).unwrap();
     let rows: Vec<&str> = table.lines().skip(2).collect();
     assert!(rows.len() >= 6, "{table}");
-    // A figure is a cell there, or begins one that continues with its range.
+    // A figure is a whole cell, or the beginning of a cell that continues with its range.
     let is_there = |figure: &str| {
         [format!("| {figure} |"), format!("| {figure} (")].iter().any(|cell| benchmarks.contains(cell))
     };

@@ -1,5 +1,5 @@
-//! Charts are drawn from CSV files: those of the documents match the present output of the script, and show their
-//! figures.
+//! Charts are drawn from CSV files: the charts in the documents equal the current output of the script, and show the
+//! figures of their files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -34,7 +34,7 @@ fn run(arguments: &[&str], folder: Option<&Path>) -> Output {
     command.output().unwrap()
 }
 
-/// The script's output for a CSV text and a choice of columns, or its error.
+/// Returns the script's output for a CSV text and selected columns, or its error message.
 fn draw(csv: &str, columns: &[&str]) -> Result<String, String> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -54,7 +54,7 @@ fn draw(csv: &str, columns: &[&str]) -> Result<String, String> {
     }
 }
 
-/// The bars of a chart: their widths, in order.
+/// Returns the widths of the bars of a chart, in order.
 fn bars(svg: &str) -> Vec<f64> {
     let widths = svg.lines().filter(|line| line.starts_with("<rect class=\"c") && !line.contains("rx="));
     widths
@@ -128,7 +128,8 @@ fn a_chart_has_title_unit_legend_axis_and_values() {
 fn ranges_are_drawn_from_end_to_end() {
     let svg = draw("what,ember\na,2–4\nb,3 (2–4)\nc,-\nd,4\n", &[]).unwrap();
     let widths = bars(&svg);
-    // The range is two bars, to its low end and from there to its high one; values that were not measured have no bars.
+    // A range is drawn as two bars: up to its low end, and from there to its high end. Values that were not measured
+    // have no bars.
     assert_eq!(widths.len(), 4, "{svg}");
     let full = widths[3];
     for (width, share) in widths.iter().zip([0.5, 0.5, 0.75]) {

@@ -1,4 +1,5 @@
-//! The same arguments to redis-cli and ember-cli, against one server, print the same bytes and exit alike.
+//! redis-cli and ember-cli with the same arguments, against one server, print the same bytes and exit with the same
+//! status.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -87,7 +88,7 @@ impl Clients {
     }
 }
 
-/// A key of each type; `binary` has bytes that need every kind of escape.
+/// Creates a key of each type; the value of `binary` contains bytes that need every kind of escape.
 fn fill(server: &Server) {
     let mut client = server.client();
     let binary: Vec<u8> = (0..=255).filter(|&byte| byte != b'"').collect();
@@ -209,7 +210,7 @@ fn replies_are_printed_alike_on_a_terminal() {
     clients.finish(90);
 }
 
-/// Maps within a map, with values of each kind that do and do not break lines.
+/// Tests maps within a map, with values of each kind on one line and on several lines.
 #[test]
 fn nested_replies_are_indented_alike() {
     let server = start_redis();
@@ -329,7 +330,7 @@ fn pipe_mode_works_alike() {
     clients.finish(5);
 }
 
-/// A node of a cluster without slots: every request is redirected.
+/// Starts a cluster node without slots, which redirects every request; returns its port.
 fn redirecting(to: &Server) -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -358,7 +359,7 @@ fn redirections_are_followed_alike() {
     clients.finish(4);
 }
 
-/// The bytes differ in facts of the server and the time; the length of a copied file is printed.
+/// The files differ in facts about the server and the time, so only the printed length of the copied file is compared.
 #[test]
 fn rdb_files_are_copied_from_redis_and_from_ember() {
     let code = "#!lua name=library\nredis.register_function('f', function() return 1 end)";

@@ -1,5 +1,5 @@
-//! The Debian packages are built, installed into a folder that serves as the system's root, used from there, and
-//! removed.
+//! Builds the Debian packages, installs them in a folder that serves as the system's root, uses the programs there, and
+//! removes the packages.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,8 +16,8 @@ fn run(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The package manager for a folder. It checks no dependencies, because no other package is installed, and runs the
-/// scripts of a package outside the folder, which has no shell.
+/// Returns a dpkg command for a folder. It checks no dependencies, because no other package is installed, and runs the
+/// scripts of packages outside the folder, which contains no shell.
 fn dpkg(root: &Path) -> Command {
     let mut command = Command::new(require_program("dpkg"));
     command.arg(format!("--root={}", root.display()));
@@ -25,7 +25,7 @@ fn dpkg(root: &Path) -> Command {
     command
 }
 
-/// The programs of this build, in one folder.
+/// Collects the programs of this build in one folder.
 fn programs(folder: &Path) -> PathBuf {
     let programs = folder.join("programs");
     fs::create_dir_all(&programs).unwrap();
@@ -43,13 +43,13 @@ fn the_packages_are_built_installed_used_and_removed() {
     fs::create_dir_all(root.join("var/lib/dpkg/info")).unwrap();
     fs::write(root.join("var/lib/dpkg/status"), "").unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/package-deb.sh");
-    // Packing takes longer than all else in this test, and is dpkg's work.
+    // Compression is disabled: it would take longer than everything else in this test, and is dpkg's task.
     let mut build = Command::new(script);
     run(build.arg(programs(&folder)).arg(&built).env("DPKG_DEB_COMPRESSOR_TYPE", "none"));
     let packages: Vec<PathBuf> = fs::read_dir(&built).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(packages.len(), 2, "{packages:?}");
     run(dpkg(&root).arg("--install").args(&packages));
-    // Each file equals that of its package.
+    // Each installed file equals the file in its package.
     assert_eq!(run(dpkg(&root).arg("--verify")), "");
 
     let at = |path: &str| root.join(path);
@@ -72,7 +72,7 @@ fn the_packages_are_built_installed_used_and_removed() {
         assert_eq!(mode & 0o777, if path.starts_with("usr/bin") { 0o755 } else { 0o644 }, "{path}");
     }
     run(Command::new("gzip").arg("--test").arg(at("usr/share/man/man1/ember-server.1.gz")));
-    // The programs have no symbols; those of the other package match them.
+    // The programs contain no symbols; the symbols in the other package match them.
     let sections = |path: &Path| run(Command::new(require_program("readelf")).args(["-SW"]).arg(path));
     let program = at("usr/bin/ember-server");
     assert!(!sections(&program).contains(".symtab") && sections(&program).contains(".gnu_debuglink"));

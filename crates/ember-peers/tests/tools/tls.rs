@@ -12,12 +12,12 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 struct Files(PathBuf);
 
 impl Files {
-    /// An authority, `ca.crt`, and certificates and keys of `server` and `client`, which it has signed.
+    /// Creates a CA, `ca.crt`, and certificates and keys of `server` and `client` that it has signed.
     fn new() -> Files {
         let directory = std::env::temp_dir().join(format!("ember-peers-tls-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
-        // An authority needs a different name: a certificate whose issuer equals its own name is taken for self-signed.
+        // The CA needs a different name: a certificate whose issuer equals its own name is treated as self-signed.
         params.distinguished_name.push(DnType::CommonName, "authority");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().unwrap();

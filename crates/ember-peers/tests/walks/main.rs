@@ -14,11 +14,11 @@ use ember_testkit::{RawClient, Value, find_ember_cli, find_ember_server, wait_un
 const REDIS: &str = PORTS[0];
 const EMBER: &str = PORTS[1];
 
-/// With this variable in the environment, the README's server is built; otherwise the programs of the current build are
-/// put where the build would leave them, and cargo only checks whether it could build.
+/// The environment variable with which the README's server is built. Without it, the programs of the current build are
+/// copied to the build's output folder, and cargo only checks that all dependencies exist.
 const BUILD_VARIABLE: &str = "WALK_BUILDS";
 
-/// A release build that takes minutes: the walk tests the steps, not the speed of the result.
+/// Cargo settings for a quicker release build: the walk tests the steps, not the speed of the result.
 const QUICK_RELEASE: [(&str, &str); 5] = [
     ("CARGO_PROFILE_RELEASE_LTO", "off"),
     ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0"),
@@ -27,7 +27,7 @@ const QUICK_RELEASE: [(&str, &str); 5] = [
     ("CARGO_PROFILE_RELEASE_INCREMENTAL", "true"),
 ];
 
-/// Replaces cargo in `make run` when nothing is built; cargo is only asked whether the packages and all their
+/// A script that replaces cargo in `make run` when nothing is built: it only checks that the packages and all their
 /// dependencies exist.
 const RESOLVING_CARGO: &str = "#!/bin/sh
 [ \"$*\" = 'build --release -p ember-server -p ember-cli' ] || { echo \"unexpected: cargo $*\" >&2; exit 1; }
@@ -46,7 +46,7 @@ fn fresh_folder(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("ember-walk-{name}-{}", std::process::id()))
 }
 
-/// A walk on a machine with ember and Redis.
+/// Creates a walk with the programs of ember and Redis.
 fn walk(name: &str) -> Walk {
     let python = tools_directory().join("python/bin/python");
     let programs = [
@@ -81,14 +81,14 @@ fn copy_of_the_repository(to: &Path) {
     assert!(status.success(), "the repository cannot be copied");
 }
 
-/// Makes `make run` in the copy build into a folder that is kept for the next run.
+/// Makes `make run` in the copy build into a folder that is reused by the next test run.
 fn build_into(walk: &mut Walk, target: &Path) {
     fs::create_dir_all(target).unwrap();
     symlink(target, walk.folder().join("target")).unwrap();
     QUICK_RELEASE.iter().for_each(|(name, value)| walk.set(name, value));
 }
 
-/// Puts the programs of the current build where `make run` in the copy expects its results.
+/// Copies the programs of the current build to the folder where `make run` in the copy expects its results.
 fn build_nothing(walk: &mut Walk, place: &Path) {
     let release = walk.folder().join("target/release");
     fs::create_dir_all(&release).unwrap();
@@ -110,12 +110,12 @@ fn the_readme_leads_from_a_fresh_copy_to_a_server() {
     } else {
         build_nothing(&mut walk, &place);
     }
-    // The tests do not run inside a test.
+    // `make test` is skipped, because the tests must not run inside a test.
     let count = walk.follow(&document("README.md"), |line| line == "make test");
     assert_eq!(count, 7, "README.md");
     let tests = walk.run("make --dry-run test");
     assert!(tests.contains("test --workspace --no-fail-fast"), "{tests}");
-    // The last server has the data that the first one has saved.
+    // The last server has loaded the data that the first one has saved.
     assert_eq!(walk.client(PORTS[0]).run("GET hello"), Value::from("world"));
     let policy = walk.client(PORTS[1]).run("CONFIG GET maxmemory-policy");
     assert_eq!(policy.get("maxmemory-policy"), Some(Value::from("allkeys-lru")));
@@ -144,13 +144,13 @@ fn getting_started_can_be_followed() {
     }
 }
 
-/// The part of a document below a heading.
+/// Returns the section of a document below a heading.
 fn section<'t>(text: &'t str, heading: &str) -> &'t str {
     let (_, rest) = text.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("no {heading}"));
     rest.split("\n## ").next().unwrap()
 }
 
-/// Data of all types in two databases, with expiries and bytes that are not text.
+/// Creates data of all types in two databases, with expiries and binary values.
 fn fill(client: &mut RawClient) {
     for line in [
         "SET greeting hello",
@@ -172,7 +172,8 @@ fn fill(client: &mut RawClient) {
     assert!(!client.command(&["FUNCTION", "LOAD", library]).is_error());
 }
 
-/// The contents of a server: keys of both databases with their values and expiries, and the number of libraries.
+/// Returns the contents of a server: the keys of both databases with their values and expiries, and the number of
+/// libraries.
 fn contents(client: &mut RawClient) -> BTreeMap<String, Value> {
     let mut all = BTreeMap::new();
     for database in ["0", "1"] {
@@ -197,7 +198,7 @@ fn contents(client: &mut RawClient) -> BTreeMap<String, Value> {
     all
 }
 
-/// A walk with two folders, and a server on its port with data in one of them; returns the data, too.
+/// Creates a walk with two folders, and starts a server with data in one of them; also returns the data.
 fn with_data(name: &str, line: &str, port: &str) -> (Walk, BTreeMap<String, Value>) {
     let mut walk = walk(name);
     walk.run("mkdir redis ember");
@@ -240,7 +241,7 @@ fn redis_is_migrated_to_ember_and_back_under_load() {
             assert_eq!(now.get(name), Some(value), "{name}");
         }
     }
-    // The same without FAILOVER.
+    // Tests the migration without FAILOVER.
     assert_eq!(walk.follow(old, |_| false), 1);
     assert_eq!(ember.run("SET written-on-ember yes"), Value::ok());
     wait_until("Redis has it", || redis.run("GET written-on-ember").text() == "yes");
@@ -257,7 +258,7 @@ fn data_moves_into_stores_and_out_of_them() {
     assert_eq!(walk.follow(into, |_| false), 5);
     let mut ember = walk.client(EMBER);
     assert_eq!((ember.info("ember_store").as_str(), contents(&mut ember)), ("redb", all.clone()));
-    // Data written there are migrated on.
+    // Data that was written to this store is migrated to the next.
     assert_eq!(ember.run("SET written-in-redb yes"), Value::ok());
     let more = contents(&mut ember);
     assert_eq!(walk.follow(from_map, |_| false), 6);
@@ -328,7 +329,7 @@ fn ember_moves_back_to_redis() {
         assert_eq!(contents(&mut walk.client(REDIS)), all);
         end(walk);
     }
-    // Key by key with programs and ports exchanged, as the page describes.
+    // Migrates key by key, with programs and ports exchanged, as the page describes.
     let (mut walk, mut all) = with_data("back-by-keys", "ember-server --port 6380 --dir ember", EMBER);
     walk.run("redis-server --port 6379 --dir redis");
     let script = section(&text, "Key by key").split("```bash\n").nth(1).unwrap().split("```").next().unwrap();

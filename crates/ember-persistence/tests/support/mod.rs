@@ -1,4 +1,4 @@
-//! Keyspaces for the tests: one with every type and encoding, and what a client sees of a keyspace.
+//! Keyspaces for the tests: one with every type and encoding, and the client-visible state of a keyspace.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each suite uses a part")]
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use emberkv_core::local::Local;
 use emberkv_core::turn::Turn;
 use emberkv_core::types::limits::EncodingLimits;
 
-/// The reply to a command.
+/// Runs a command and returns its reply.
 pub fn run(local: &mut Local, words: &[&[u8]]) -> Reply {
     let bytes = local.run(words);
     ember_testkit::read_frame(&mut bytes.as_slice(), &mut Vec::new()).unwrap()
@@ -41,7 +41,8 @@ fn list_of(command: &str, count: usize, element: impl Fn(usize) -> String) -> St
     (0..count).fold(command.to_owned(), |line, number| line + " " + &element(number))
 }
 
-/// Commands that create values of all types and encodings. Without `fields_expire`, version 10 can store all of them.
+/// Commands that create values of all types and encodings. Without `fields_expire`, RDB version 10 can store all of
+/// these values.
 pub fn sample_commands(fields_expire: bool) -> Vec<String> {
     let large = "x".repeat(70_000);
     let mut lines = vec![
@@ -89,7 +90,7 @@ pub fn sample_commands(fields_expire: bool) -> Vec<String> {
     lines
 }
 
-/// A keyspace with all of [`sample_commands`] in database 0 and a few keys in database 9.
+/// Returns a keyspace with the values of [`sample_commands`] in database 0 and a few keys in database 9.
 pub fn sample(fields_expire: bool) -> Local {
     let mut local = Local::new(Protocol::Resp2);
     for line in sample_commands(fields_expire) {
@@ -103,7 +104,7 @@ pub fn sample(fields_expire: bool) -> Local {
     local
 }
 
-/// Visits every key, in no order.
+/// Calls `visit` with every key, in no particular order.
 pub fn for_each(local: &Local, mut visit: impl FnMut(usize, EntryRef<'_>)) {
     for database in 0..local.keyspace.databases() {
         for guard in local.keyspace.lock_all() {
@@ -112,7 +113,7 @@ pub fn for_each(local: &Local, mut visit: impl FnMut(usize, EntryRef<'_>)) {
     }
 }
 
-/// The client-visible state of every key, by database and name.
+/// Returns the client-visible state of every key, by database and name.
 pub fn seen(local: &mut Local) -> Seen {
     let mut names = Vec::new();
     for_each(local, |database, entry| names.push((database, entry.key().to_vec())));
@@ -195,7 +196,7 @@ pub fn write_keys(local: &Local, writer: &mut impl KeyWriter) -> io::Result<()> 
     result
 }
 
-/// Options for plain files of a version.
+/// Returns the options for unencrypted files of a version.
 pub fn options(version: u16) -> SaveOptions<'static> {
     static OFF: std::sync::LazyLock<Encryption> = std::sync::LazyLock::new(Encryption::off);
     SaveOptions { version, is_packed: true, encryption: &OFF }
@@ -212,9 +213,9 @@ pub fn save(local: &Local, disk: &Arc<dyn Disk>, path: &Path, version: u16) -> W
     .unwrap()
 }
 
-/// A function that inserts batches of keys into a keyspace.
+/// Returns a function that inserts batches of keys into a keyspace.
 fn insert_into(keyspace: &Keyspace) -> impl FnMut(&mut Batch) -> Result<(), RdbError> {
-    // At this time nothing has expired.
+    // The time is that of the start, at which no key has expired.
     let mut inserter = Inserter::new(keyspace, Turn::new(0, 1), EncodingLimits::DEFAULT);
     move |batch| inserter.insert(batch).map(drop)
 }

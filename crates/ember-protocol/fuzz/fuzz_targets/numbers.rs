@@ -1,4 +1,5 @@
-//! Any text is an integer only in its canonical form, and every parsed double survives writing and parsing.
+//! A text parses as an integer only if it is the canonical form of that integer, and writing a parsed double and
+//! parsing it again results in the same double.
 #![no_main]
 
 use ember_protocol::number::{parse_f64, parse_i64, parse_u64, write_f64, write_i64, write_u64};

@@ -1,5 +1,5 @@
-//! Any bytes, fed in any pieces, result in the same commands as the reference parser on the whole input. The first 8
-//! bytes select the limits and the pieces.
+//! Arbitrary bytes, fed in pieces of arbitrary sizes, result in the same commands as parsing the whole input with the
+//! reference parser. The first 8 bytes select the limits and the sizes of the pieces.
 #![no_main]
 
 use ember_protocol::{BATCH_COMMANDS_MAX, Batch, Limits, ParseStatus, Parser};

@@ -2,24 +2,24 @@
 
 use super::Value;
 
-/// The kind of a piece of a formatted reply, for example to choose its colour.
+/// The kind of a piece of a formatted reply, which for example determines its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// A string, between quotes.
+    /// A string in quotes.
     Text,
     /// A status or a verbatim string.
     Status,
     /// An error.
     Error,
-    /// An integer, a double or a boolean, with its type before it.
+    /// An integer, a double or a boolean, preceded by its type.
     Number,
     /// Null, or an aggregate without elements.
     Nothing,
-    /// The number of an element.
+    /// The label of an element: its number and a mark such as `)`.
     Label,
 }
 
-/// Appends a piece of a formatted reply.
+/// A function that appends a piece of a formatted reply of the given kind.
 pub type Paint = dyn Fn(Piece, &[u8], &mut Vec<u8>);
 
 /// Formats a reply as redis-cli does on a terminal, without the final line end.
@@ -78,7 +78,7 @@ fn render_nested(value: &Value, indent: usize, paint: &Paint, out: &mut Vec<u8>)
     }
 }
 
-/// Whether any part of a value has two elements below each other.
+/// Whether the formatted value has several lines: any part of it has two or more elements.
 fn has_lines(value: &Value) -> bool {
     match value {
         Value::Array(elements) | Value::Push(elements) | Value::Set(elements) => {
@@ -90,7 +90,7 @@ fn has_lines(value: &Value) -> bool {
     }
 }
 
-/// Begins an element: on a new line, except for the first one.
+/// Writes the label of an element, on a new line except for the first element.
 fn label(index: usize, width: usize, mark: char, indent: usize, paint: &Paint, out: &mut Vec<u8>) {
     if index > 0 {
         out.push(b'\n');
@@ -100,7 +100,8 @@ fn label(index: usize, width: usize, mark: char, indent: usize, paint: &Paint, o
     out.push(b' ');
 }
 
-/// Quotes bytes with double quotes and the escapes of redis-cli; [`super::split_arguments`] reads them back.
+/// Quotes bytes with double quotes and the escapes of redis-cli; [`super::split_arguments`] parses the result back to
+/// the same bytes.
 pub fn quote(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() + 2);
     text.push('"');

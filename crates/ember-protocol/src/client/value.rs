@@ -11,7 +11,7 @@ const LINE_BYTES_MAX: u64 = 64 * 1024;
 /// The maximum length of a bulk string: twice Redis's default `proto-max-bulk-len`.
 const BULK_BYTES_MAX: usize = 1 << 30;
 
-/// A parsed reply of RESP2 or RESP3. Numbers that are not 64-bit integers keep their text, so nothing is lost.
+/// A parsed reply of RESP2 or RESP3. Numbers that are not 64-bit integers are stored as text, so no precision is lost.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Value {
     /// `+`: a status such as `OK`.
@@ -26,9 +26,9 @@ pub enum Value {
     Null,
     /// `*`: an array.
     Array(Vec<Value>),
-    /// `%`: pairs in the order they came.
+    /// `%`: pairs, in the order of the reply.
     Map(Vec<(Value, Value)>),
-    /// `~`: a set, in the order it came.
+    /// `~`: a set, in the order of the reply.
     Set(Vec<Value>),
     /// `>`: a push message.
     Push(Vec<Value>),
@@ -40,7 +40,7 @@ pub enum Value {
     Verbatim(Vec<u8>, Vec<u8>),
     /// `(`: the digits of a big number.
     BigNumber(Vec<u8>),
-    /// `|`: attributes and the reply they belong to.
+    /// `|`: attributes and the reply to which they belong.
     Attribute(Vec<(Value, Value)>, Box<Value>),
 }
 
@@ -55,7 +55,7 @@ impl Value {
         }
     }
 
-    /// [`Value::bytes`] as text, with invalid sequences replaced; empty for a value that has none.
+    /// [`Value::bytes`] as text, with invalid sequences replaced; empty for other values.
     pub fn text(&self) -> String {
         self.bytes().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default()
     }
@@ -120,12 +120,11 @@ impl From<i64> for Value {
     }
 }
 
-/// Reads one reply, and not a byte after it. Linear in the length of the reply; no buffer is larger than the bytes
-/// received.
+/// Reads one reply and no byte after it. Linear in the length of the reply; buffers grow only as bytes are received.
 ///
 /// # Errors
-/// `UnexpectedEof` when the stream ends before or inside the reply, `InvalidData` when the bytes are not RESP, and
-/// whatever the stream itself reports (a timeout is `WouldBlock` or `TimedOut`).
+/// `UnexpectedEof` when the stream ends before or inside the reply, `InvalidData` when the bytes are not RESP, and the
+/// errors of the stream itself (a timeout is `WouldBlock` or `TimedOut`).
 pub fn read_value(stream: &mut impl BufRead) -> io::Result<Value> {
     read_nested(stream, 0)
 }
@@ -137,7 +136,7 @@ fn read_nested(stream: &mut impl BufRead, depth: usize) -> io::Result<Value> {
     let line = read_line(stream)?;
     let (kind, rest) = line.split_first().ok_or_else(|| invalid("empty reply line"))?;
     let elements = |stream: &mut _, count: usize| -> io::Result<Vec<Value>> {
-        // Not preallocated, because the count is not to be trusted.
+        // Not preallocated, because the count is untrusted.
         let mut elements = Vec::new();
         for _ in 0..count {
             elements.push(read_nested(stream, depth + 1)?);
@@ -197,7 +196,7 @@ fn read_nested(stream: &mut impl BufRead, depth: usize) -> io::Result<Value> {
     }
 }
 
-/// One line without its CRLF.
+/// Reads one line and returns it without its CRLF.
 fn read_line(stream: &mut impl BufRead) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     Read::take(&mut *stream, LINE_BYTES_MAX).read_until(b'\n', &mut line)?;

@@ -1,17 +1,17 @@
-//! The slow reference of the parser: reads a whole input at once, byte by byte, without state.
+//! The slow reference parser: reads a whole input at once, byte by byte, without state.
 
 use ember_protocol::{Limits, ProtocolError};
 
 /// The result of reading an input.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
-    /// The complete commands in order.
+    /// The complete commands, in order.
     pub(crate) commands: Vec<Vec<Vec<u8>>>,
     /// The error that ended the reading, if not the end of the input.
     pub(crate) error: Option<ProtocolError>,
 }
 
-/// The end of a reading: the input is used up, or invalid.
+/// The reason why reading stops: the input has ended, or is invalid.
 enum Stop {
     Incomplete,
     Error(ProtocolError),
@@ -74,7 +74,7 @@ fn bulk(rest: &mut &[u8], limits: &Limits) -> Result<Vec<u8>, Stop> {
     Ok(bytes[..len as usize].to_vec())
 }
 
-/// The line up to its `\r`; also consumes that and the byte after it.
+/// Returns the line up to its `\r`; consumes the line, the `\r` and the byte after it.
 fn line<'a>(rest: &mut &'a [u8], limits: &Limits, too_long: ProtocolError) -> Result<&'a [u8], Stop> {
     match rest.iter().position(|&byte| byte == b'\r') {
         Some(len) if len <= limits.inline_len_max => Ok(&take(rest, len + 2)?[..len]),
@@ -89,7 +89,7 @@ fn take<'a>(rest: &mut &'a [u8], count: usize) -> Result<&'a [u8], Stop> {
     Ok(taken)
 }
 
-/// The number whose only canonical form is `text`.
+/// Returns the number whose only canonical form is `text`.
 fn number(text: &[u8]) -> Option<i128> {
     let text = std::str::from_utf8(text).ok()?;
     let number: i128 = text.parse().ok()?;
@@ -108,7 +108,7 @@ fn inline(rest: &mut &[u8], limits: &Limits) -> Result<Vec<Vec<u8>>, Stop> {
     words(line).ok_or(Stop::Error(ProtocolError::UnbalancedQuotes))
 }
 
-/// The place of a character in an inline command.
+/// The context of a character in an inline command.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Between,
@@ -117,7 +117,7 @@ enum Place {
     Closed,
 }
 
-/// A state machine over single characters; `None` if the quotes do not match.
+/// Splits an inline command into words, by a state machine over single characters; `None` if the quotes do not match.
 fn words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut words: Vec<Vec<u8>> = Vec::new();
     let mut place = Place::Between;

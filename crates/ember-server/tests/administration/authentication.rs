@@ -1,4 +1,4 @@
-//! AUTH, HELLO and RESET admit only clients that know the password.
+//! AUTH, HELLO and RESET: only clients that know the password are authenticated.
 
 use ember_testkit::Value;
 
@@ -82,7 +82,8 @@ fn hello_selects_the_protocol_and_describes_server_and_connection() {
         assert_error(client, "HELLO 3 AUTH a", "ERR Syntax error in HELLO option 'AUTH'");
         let mut other = server.client();
         for (protocol, null) in [("3", &b"_\r\n"[..]), ("2", b"$-1\r\n"), ("3", b"_\r\n")] {
-            // In one batch, after and before keys of all shards: the replies after HELLO are in its protocol.
+            // HELLO is in one batch, between commands on keys of all shards: the replies after HELLO use the new
+            // protocol.
             let commands: Vec<Vec<&str>> = [vec!["GET", "none"], vec!["HELLO", protocol]]
                 .into_iter()
                 .chain(["a", "b", "c", "d"].map(|key| vec!["GET", key]))

@@ -152,7 +152,7 @@ fn filters_select_connections_and_not_excludes_them() {
 #[test]
 fn a_killed_connection_is_closed_by_its_worker() {
     everywhere(&[], |server, client| {
-        // Enough of them that both workers have some.
+        // There are enough clients that both workers have some.
         let mut others: Vec<RawClient> = (0..6).map(|_| server.client()).collect();
         let ids: Vec<i64> = others.iter_mut().map(id).collect();
         let address = field(&line_of(client, ids[0]), "addr");
@@ -169,7 +169,7 @@ fn a_killed_connection_is_closed_by_its_worker() {
         assert_eq!(client.run("CLIENT KILL MAXAGE 1000000"), Value::Integer(0));
         assert_eq!(others[3].run("PING").text(), "PONG");
         assert_eq!(client.run("CLIENT KILL USER default"), Value::Integer(3));
-        // They leave the list at once, even before their workers close them.
+        // Killed clients are no longer listed, even before their workers close them.
         let ids = ids.iter().map(i64::to_string).collect::<Vec<_>>().join(" ");
         assert_eq!(client.run(&format!("CLIENT LIST ID {ids}")).text(), "");
         assert_eq!(client.run(&format!("CLIENT KILL ID {ids}")), Value::Integer(0));
@@ -217,7 +217,7 @@ fn assert_answers(client: &mut RawClient, lines: &[&str], expected: &str) {
 
 #[test]
 fn every_skip_skips_the_next_command() {
-    // The replies of redis-server.
+    // The expected replies are those of redis-server.
     let cases: [(&[&str], &str); 9] = [
         (&["CLIENT REPLY SKIP", "CLIENT REPLY SKIP", "PING"], ""),
         (&["CLIENT REPLY SKIP", "CLIENT REPLY SKIP", "NONSENSE", "PING"], "+PONG\r\n"),
@@ -232,7 +232,7 @@ fn every_skip_skips_the_next_command() {
     assert_all_answer(&cases);
 }
 
-/// The cases of a table, one after the other on one connection, in each mode.
+/// Asserts the replies of a table's cases, which are sent one after the other on one connection, in each mode.
 #[track_caller]
 fn assert_all_answer(cases: &[(&[&str], &str)]) {
     for mode in MODES {
@@ -251,7 +251,7 @@ fn client_reply_modes_apply_to_queued_commands_too() {
         (&["CLIENT REPLY OFF", "MULTI", "PING", "EXEC"], ""),
         (&["MULTI", "CLIENT REPLY SKIP", "DISCARD"], "+OK\r\n+QUEUED\r\n+OK\r\n"),
         (&["CLIENT REPLY SKIP", "MULTI", "PING", "EXEC"], "+QUEUED\r\n*1\r\n+PONG\r\n"),
-        // A transaction that turns replies off or on gets a reply that is no array, as from Redis.
+        // The reply to a transaction that disables or enables replies is not an array, as in Redis.
         (
             &["MULTI", "PING", "CLIENT REPLY OFF", "PING", "EXEC"],
             "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n+PONG\r\n",

@@ -1,4 +1,4 @@
-//! COMMAND: the facts of commands as clients read them.
+//! COMMAND: the facts about commands that clients receive.
 
 use ember_testkit::{Value, render};
 

@@ -32,13 +32,13 @@ fn reset(client: &mut RawClient) {
 fn large_requests_and_replies_are_logged_with_their_sizes() {
     everywhere(SMALL, |_, client| {
         reset(client);
-        // On the wire: *3, $3 SET, $1 and the key, $1000 and the value.
+        // The request in RESP consists of *3, $3 SET, $1 and the key, $1000 and the value.
         for key in ["a", "b", "c", "d"] {
             client.command(&["SET", key, &"x".repeat(1000)]);
             client.command(&["SET", key, &"x".repeat(900)]);
         }
         assert_eq!(logged(client, "large-request"), vec![(1029, "SET".to_owned()); 4]);
-        // Emptying a log keeps its counter.
+        // Emptying a log does not reset its counter.
         assert_ok(client, "COMMANDLOG RESET large-request");
         let counted = client.run("INFO stats").text();
         let counted = counted.lines().find_map(|line| line.strip_prefix("ember_large_requests:")).unwrap();

@@ -1,4 +1,4 @@
-//! CONFIG: values are returned, changed as a whole or not at all, and take effect.
+//! CONFIG: values are returned, are changed atomically, and take effect.
 
 use std::fs;
 
@@ -125,7 +125,7 @@ fn a_file_that_is_rewritten_in_full_starts_the_same_server() {
         assert_ok(&mut client, "DEBUG CONFIG-REWRITE-FORCE-ALL");
         let text = fs::read_to_string(&file).unwrap();
         assert!(text.starts_with("# mine\n") && text.lines().count() > 200, "{text}");
-        // The file has the arguments of the start, except for the address, which is the test's.
+        // The file contains the server's arguments, except for the address, which the test has chosen.
         let server = builder(mode).arguments(&["--config", path]).start();
         let own = ["port", "dir", "unixsocket", "pidfile", "logfile", "proc-title-template"];
         let after = server.client().run("CONFIG GET *");

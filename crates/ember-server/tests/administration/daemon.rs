@@ -1,4 +1,4 @@
-//! A server in the background, and one that stops itself for its supervisor.
+//! A server in the background, and a server that stops its own process to notify its supervisor.
 
 use std::fs;
 use std::io::Write;
@@ -9,7 +9,7 @@ use ember_testkit::{RawClient, free_port};
 
 use crate::{MODES, builder, program, wait_until};
 
-/// A field of a process in `/proc`: its parent (4), its session (6), …, numbered as there.
+/// Returns a field of `/proc/<pid>/stat`, numbered as in proc(5): the parent (4), the session (6), ….
 fn stat(pid: &str, field: usize) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, fields) = stat.rsplit_once(')')?;

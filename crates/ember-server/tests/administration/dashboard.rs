@@ -1,5 +1,5 @@
-//! The dashboard's data: each request is from an ordinary client with the rights of its user, and pages of other
-//! origins are refused.
+//! The dashboard's data: each request is executed by an ordinary client with the rights of its user, and requests of
+//! pages of other origins are refused.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -18,7 +18,7 @@ fn start(mode: &[&str], arguments: &[&str]) -> Server {
     builder(mode).arguments(&["--metrics-dashboard", "yes"]).arguments(arguments).metrics().start()
 }
 
-/// Runs a test on a server of each mode that has a dashboard.
+/// Runs a test on a server with a dashboard, in each mode.
 fn everywhere(arguments: &[&str], test: impl Fn(&Server, &mut RawClient)) {
     for mode in MODES {
         let server = start(mode, arguments);
@@ -26,7 +26,7 @@ fn everywhere(arguments: &[&str], test: impl Fn(&Server, &mut RawClient)) {
     }
 }
 
-/// A request with a body, as bytes.
+/// Returns an HTTP request with a body, as bytes.
 fn request(address: SocketAddr, path: &str, fields: &[(&str, &str)], body: &str) -> Vec<u8> {
     let mut head = format!("POST {path} HTTP/1.1\r\nContent-Length: {}\r\n", body.len());
     if !fields.iter().any(|(name, _)| *name == "Host") {
@@ -41,12 +41,12 @@ fn post(server: &Server, path: &str, fields: &[(&str, &str)], body: &str) -> Htt
     http_exchange(address, &request(address, path, fields, body)).unwrap()
 }
 
-/// A user's name and password as a header field.
+/// Returns a user's name and password as a header field.
 fn basic(user: &str, password: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
 }
 
-/// Requests `api/<what>` as a user, or without one; returns the status and the answer.
+/// Requests `api/<what>` as a user, or without one; returns the status and the JSON reply.
 fn ask(server: &Server, what: &str, user: Option<(&str, &str)>, body: &Json) -> (u16, Json) {
     let authorization = user.map(|(name, password)| basic(name, password));
     let fields = authorization.as_deref().map(|value| ("Authorization", value));
@@ -171,7 +171,7 @@ fn with_a_password_set_unauthenticated_requests_get_no_data() {
             assert!(status == 401 && answer["error"].as_str().unwrap().starts_with("WRONGPASS "), "{answer}");
             assert_eq!(ask(server, what, Some(("default", "open-sesame")), &get).0, 200);
         }
-        // The page has no secrets; the server does not make the browser ask for a password.
+        // The page contains no secrets, so the server does not make the browser ask for a password.
         assert_eq!(http_get(server.metrics_address(), "/dashboard/").unwrap().status, 200);
         let answer = post(server, "/dashboard/api/commands", &[JSON], &get.to_string());
         assert!(
@@ -259,7 +259,7 @@ fn pages_of_other_origins_are_refused() {
         status(&[JSON, ("Sec-Fetch-Site", "same-site"), ("Origin", &format!("http://{address}"))]),
         403
     );
-    // Content types that a form may send without a preflight request.
+    // These content types, which a form may send without a preflight request, are refused.
     assert_eq!(status(&[("Content-Type", "text/plain")]), 415);
     assert_eq!(status(&[("Content-Type", "application/x-www-form-urlencoded")]), 415);
     assert_eq!(status(&[]), 415);

@@ -1,4 +1,4 @@
-//! DEBUG: closed by default, and its subcommands when open.
+//! DEBUG: disabled by default, and its subcommands when enabled.
 
 use std::time::Instant;
 
@@ -65,7 +65,7 @@ fn without_active_expiry_expired_keys_stay() {
         assert_ok(client, "FLUSHALL");
         assert_ok(client, "DEBUG SET-ACTIVE-EXPIRE 0");
         client.run("PSETEX gone 1 value");
-        // Several ticks, in which the key would have been removed.
+        // Waits for several ticks, in which the key would have been removed.
         let begun = microseconds(client);
         wait_until("the time has come", || microseconds(client) > begun + 100_000);
         assert_eq!(client.run("DBSIZE"), Value::Integer(1));

@@ -1,4 +1,4 @@
-//! `activedefrag`: allocations are moved together, and their contents stay the same.
+//! `activedefrag`: allocations are moved together, and their contents do not change.
 
 use ember_testkit::RawClient;
 
@@ -10,7 +10,7 @@ fn fragmentation(client: &mut RawClient) -> f64 {
     client.info("allocator_frag_ratio").parse().unwrap()
 }
 
-/// Values of one size and larger ones, of which one in ten is kept.
+/// Creates values of one size and larger ones, and deletes nine of ten.
 fn scatter(client: &mut RawClient) {
     let text = "x".repeat(400);
     let fill = |number: usize| match number % 100 {
@@ -21,7 +21,7 @@ fn scatter(client: &mut RawClient) {
         _ => vec!["SET".to_owned(), format!("key:{number}"), text.clone()],
     };
     client.pipeline(&(0..KEYS).map(fill).collect::<Vec<_>>()).unwrap();
-    // A selection of values that are far from each other.
+    // The remaining values are far from each other in memory.
     let is_kept = |number: usize| number.wrapping_mul(2_654_435_761) % 1000 < 100;
     let remove = (0..KEYS).filter(|&number| !is_kept(number)).map(|number| match number % 100 {
         0 => vec!["HDEL".to_owned(), format!("hash:{}", number % 7), format!("field:{number}")],
@@ -42,7 +42,7 @@ fn defragmentation_returns_memory_and_keeps_data() {
         for field in ["active_defrag_running", "active_defrag_hits", "total_active_defrag_time"] {
             assert_eq!(client.info(field), "0", "{field} while it is off");
         }
-        // While less memory than this is unused, nothing is moved.
+        // Nothing is moved while the unused memory is below this limit.
         assert_ok(&mut client, "CONFIG SET activedefrag yes active-defrag-ignore-bytes 1gb");
         assert_ok(&mut client, "CONFIG SET active-defrag-cycle-min 50 active-defrag-cycle-max 90");
         assert_eq!(client.info("active_defrag_hits"), "0");
@@ -58,7 +58,7 @@ fn defragmentation_returns_memory_and_keeps_data() {
         assert_eq!(client.run("DEBUG DIGEST"), digest);
         let (members, scores) = (client.run("ZCARD zset:0"), client.run("ZCOUNT zset:0 -inf +inf"));
         assert_eq!(members, scores);
-        // It stops with the parameter, and starts again.
+        // Defragmentation is stopped and restarted with the parameter.
         assert_ok(&mut client, "CONFIG SET activedefrag no");
         let hits = client.info_number("active_defrag_hits");
         client.run("FLUSHALL");

@@ -1,4 +1,4 @@
-//! HOTKEYS: a hot key is found at once among many others, with its reads and writes counted separately, across all
+//! HOTKEYS: a hot key is found immediately among many others, with its reads and writes counted separately, across all
 //! workers.
 
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::{MODES, assert_error, assert_ok, builder, everywhere, wait_until};
 const KEYS: usize = 100_000;
 const BATCH: usize = 100;
 
-/// Commands on many keys, one in ten on `key`; in each hundred, the tenth is on `hot`.
+/// Sends commands on many keys, one in ten of them on `key`; in each hundred, the tenth is on `hot`.
 fn load(client: &mut RawClient, round: usize, command: &str, key: &str) {
     let commands: Vec<Vec<String>> = (0..BATCH)
         .map(|number| {

@@ -17,7 +17,7 @@ fn open(server: &Server, query: &str, fields: &[(&str, &str)]) -> EventStream {
     EventStream::open(server.watch_address(), &format!("/watch?{query}"), fields).unwrap()
 }
 
-/// A stream that has been accepted.
+/// Opens a stream of live queries, which must be accepted.
 #[track_caller]
 fn watch(server: &Server, query: &str, fields: &[(&str, &str)]) -> EventStream {
     let stream = open(server, query, fields);
@@ -26,7 +26,7 @@ fn watch(server: &Server, query: &str, fields: &[(&str, &str)]) -> EventStream {
     stream
 }
 
-/// The next event's id, command and result.
+/// Returns the ID, the command and the result of the next event.
 #[track_caller]
 fn next(stream: &mut EventStream) -> (String, String, Json) {
     let event = stream.next_event().unwrap().expect("the stream continues");
@@ -41,7 +41,7 @@ fn next_result(stream: &mut EventStream) -> Json {
     next(stream).2
 }
 
-/// Requests something other than a stream.
+/// Sends an HTTP request whose response is not a stream.
 fn ask(address: SocketAddr, method: &str, path: &str, fields: &[(&str, &str)]) -> HttpAnswer {
     let mut request = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\n");
     fields.iter().for_each(|(name, value)| request += &format!("{name}: {value}\r\n"));
@@ -52,7 +52,7 @@ fn basic(user: &str, password: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
 }
 
-/// A ticket of a user.
+/// Requests a ticket for a user.
 fn ticket(server: &Server, authorization: &str) -> String {
     let answer = ask(server.watch_address(), "POST", "/watch/ticket", &[("Authorization", authorization)]);
     assert_eq!(answer.status, 200, "{answer:?}");
@@ -123,7 +123,7 @@ fn a_reconnecting_client_receives_changed_states() {
         let (newer, command, result) = next(&mut stream);
         assert_eq!((command.as_str(), result), ("GET b", json!("2")));
         assert_eq!(newer.split(',').next(), id.split(',').next(), "an unchanged state keeps its version");
-        // Without the header field, like a page that opens a new stream.
+        // The version is in the query instead of a header field, as when a page opens a new stream.
         let mut again = watch(&server, &format!("cmd=GET+a&cmd=GET+b&since={newer}"), &[]);
         client.run("SET a 2");
         assert_eq!(next(&mut again).1, "GET a");
@@ -192,7 +192,7 @@ fn a_ticket_authenticates_its_user_once() {
     assert!(client.run("CLIENT LIST").text().contains("user=web "));
     assert_eq!(open(&server, &format!("cmd=GET+a&ticket={good}"), &[]).status, 401, "the ticket was used");
     assert_eq!(open(&server, "cmd=GET+a&ticket=x", &[]).status, 401);
-    // The password is checked when the ticket is used.
+    // The user's password is checked again when the ticket is used.
     let late = ticket(&server, &basic("web", "pw"));
     assert_ok(&mut client, "ACL SETUSER web <pw >other");
     assert_eq!(open(&server, &format!("cmd=GET+a&ticket={late}"), &[]).status, 401);
@@ -280,7 +280,7 @@ fn unwatchable_commands_are_refused_with_a_reason() {
     assert_eq!((wrong.status, wrong.header("allow")), (405, Some("GET, OPTIONS")));
     let wrong = ask(address, "GET", "/watch/ticket", &[]);
     assert_eq!((wrong.status, wrong.header("allow")), (405, Some("POST, OPTIONS")));
-    // A refused request is not a client any more.
+    // The client of a refused request is no longer connected.
     wait_until("no other client is connected", || client.run("CLIENT LIST").text().lines().count() == 1);
 }
 
@@ -301,13 +301,13 @@ fn an_event_stream_is_a_client() {
         assert_eq!(listed.len(), 2, "{listed:?}");
         assert!(listed.iter().any(|line| line.ends_with(" queries=2")), "{listed:?}");
         assert_eq!(open(&server, "cmd=GET+a", &[]).status, 503, "the limit of streams is reached");
-        // A killed stream ends and frees its slot for another.
+        // A killed stream ends and no longer counts against the limit.
         let id = listed[0].split("id=").nth(1).unwrap().split(' ').next().unwrap().to_owned();
         assert_eq!(client.run(&format!("CLIENT KILL ID {id}")), Value::Integer(1));
         let ended = if listed[0].ends_with(" queries=1") { &mut first } else { &mut second };
         while ended.next_event().unwrap().is_some() {}
         wait_until("the stream is over", || streams(&mut client).len() == 1);
-        // So does a stream whose browser has disconnected.
+        // A stream whose browser has disconnected ends, too.
         drop((first, second));
         wait_until("no stream is left", || streams(&mut client).is_empty());
         wait_until("its slot is free", || open(&server, "cmd=GET+a", &[]).status == 200);
@@ -323,7 +323,7 @@ fn long_states_arrive_whole_and_slow_readers_get_the_newest() {
         client.command(&["SET", "k", &value(0)]);
         let mut stream = watch(&server, "cmd=GET+k", &[]);
         assert_eq!(next_result(&mut stream), json!(value(0)));
-        // The client reads nothing meanwhile; the server keeps one state of these hundred megabytes.
+        // The client reads nothing during these writes; of 100 MB of states, the server stores only the latest.
         for number in 1..=200 {
             client.command(&["SET", "k", &value(number)]);
         }

@@ -156,7 +156,7 @@ fn unlink_frees_values_of_many_allocations_in_the_background() {
             wait_until("the value is freed", || {
                 client.info("lazyfreed_objects") == "1" && client.info("lazyfree_pending_objects") == "0"
             });
-            // A few allocations take less time to free than to hand to the background thread.
+            // A few allocations are freed directly, because passing them to the background thread would take longer.
             assert!(!client.run(given).is_error());
             assert_eq!(client.run("UNLINK k"), Value::Integer(1));
             assert_eq!(client.info("lazyfree_pending_objects"), "0");

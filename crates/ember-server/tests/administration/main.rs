@@ -35,7 +35,7 @@ use ember_testkit::{RawClient, Server, ServerBuilder, Value, wait_until};
 const MODES: [&[&str]; 2] =
     [&["--concurrent", "yes", "--shards", "2"], &["--concurrent", "no", "--shards", "2"]];
 
-/// The longest that a test waits for anything.
+/// The maximum time that a test waits for any condition.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn program() -> PathBuf {

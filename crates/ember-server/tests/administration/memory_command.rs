@@ -10,7 +10,7 @@ const MIB: usize = 1024 * 1024;
 
 const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 
-/// A client with a name that other clients see, and with the limits of clients that need not read.
+/// Opens a connection with a client name, by which CLIENT LIST identifies it.
 fn named(server: &Server, name: &str) -> RawClient {
     let mut client = server.client();
     assert_ok(&mut client, &format!("CLIENT SETNAME {name}"));
@@ -36,7 +36,7 @@ fn set_of(key: &str, bytes: usize) -> [Vec<u8>; 3] {
     [b"SET".to_vec(), key.into(), vec![b'x'; bytes]]
 }
 
-/// Queues calls of `bytes` of memory.
+/// Queues calls that take `bytes` bytes of memory.
 #[track_caller]
 fn queue(client: &mut RawClient, bytes: usize) {
     assert_ok(client, "MULTI");
@@ -81,7 +81,7 @@ fn status(server: &Server, name: &str) -> u64 {
     value.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
-/// By how much the peak of resident memory grows. The kernel derives it from inexact counters.
+/// Returns by how many bytes `act` raises the peak resident memory. The kernel derives the peak from inexact counters.
 fn peak_of(server: &Server, act: impl FnOnce()) -> u64 {
     let before = status(server, "VmHWM");
     act();
@@ -139,7 +139,7 @@ fn queued_calls_count_as_client_memory_and_are_refused_at_maxmemory() {
             };
             assert_eq!(refused, Value::Error(OUT_OF_MEMORY.into()));
             assert!(queued * value_bytes > 8 * MIB, "{queued} values of {value_bytes} bytes");
-            // A call that needs no memory for data needs some in the queue.
+            // A call that needs no memory for data needs memory in the queue.
             let rest = 10 * MIB - queued * value_bytes;
             assert_eq!(
                 client.command(&[b"GET".to_vec(), vec![b'k'; rest]]),
@@ -149,7 +149,7 @@ fn queued_calls_count_as_client_memory_and_are_refused_at_maxmemory() {
             assert!((8 * MIB..11 * MIB).contains(&held), "{held}");
             assert!(number_of(&mut other, "queueing", "tot-mem").unwrap() >= held);
             assert!(number(&mut other, "mem_clients_normal") >= held);
-            // Other clients have no memory for data either.
+            // Other clients cannot allocate memory for data, either.
             assert_eq!(other.command(&set_of("other", 3 * MIB)), Value::Error(OUT_OF_MEMORY.into()));
 
             let aborted = "EXECABORT Transaction discarded because of previous errors.";
@@ -199,7 +199,7 @@ fn values_stored_by_a_transaction_are_not_counted_twice() {
         for _ in 0..20 {
             assert_ok(&mut other, "SET small 1");
         }
-        // A value on its way to the keyspace is not counted both there and in the query buffer.
+        // A value that moves to the keyspace is not counted twice, there and in the query buffer.
         assert_eq!(client.command(&set_of("large", 6 * MIB)), Value::ok());
         assert_eq!(other.run("DBSIZE").integer(), Some(14), "{mode:?}");
         assert_eq!(other.info("evicted_keys"), "0");
@@ -226,7 +226,8 @@ fn keys_are_evicted_to_offset_client_memory() {
 /// The words of a call.
 type Call = Vec<Vec<u8>>;
 
-/// State of a megabyte that a client can make the server keep: the calls, and the call that ends it.
+/// Returns the kinds of state with which a client can occupy a megabyte of the server's memory: a name, the calls that
+/// create the state, and the call that ends it.
 fn keepers() -> Vec<(&'static str, Vec<Call>, Option<&'static str>)> {
     let name = |number: usize| [number.to_string().into_bytes(), vec![b'n'; 100_000]].concat();
     let each = |words: &'static [&'static str]| -> Vec<Call> {
@@ -306,7 +307,7 @@ fn clients_that_use_most_memory_are_evicted_first() {
     for mode in MODES {
         let server = builder(mode).start();
         let mut other = named(&server, "other");
-        // Names stand for the roles of clients; with two workers, half of them are on the other one.
+        // Names denote the roles of clients; half of the clients are on the other worker.
         let sizes = [("small", MIB), ("spared", 6 * MIB), ("largest", 5 * MIB), ("larger", 3 * MIB)];
         let mut clients: Vec<RawClient> = sizes.iter().map(|(name, _)| named(&server, name)).collect();
         assert_ok(&mut clients[1], "CLIENT NO-EVICT on");
@@ -321,7 +322,7 @@ fn clients_that_use_most_memory_are_evicted_first() {
         assert_eq!(other.info("evicted_clients"), "1");
         assert!(clients[2].is_closed().unwrap());
 
-        // A share of maxmemory; clients that may not be evicted use more.
+        // The limit is a percentage of maxmemory; clients that must not be evicted use more.
         assert_ok(&mut watcher, "CONFIG SET maxmemory 50mb");
         assert_ok(&mut watcher, "CONFIG SET maxmemory-clients 10%");
         let limit = watcher.run("CONFIG GET maxmemory-clients");
@@ -370,7 +371,7 @@ fn client_memory_is_limited_by_maxmemory_unless_disabled() {
         let name = "n".repeat(NAME_BYTES);
         let mut clients: Vec<RawClient> = (0..NAMES).map(|_| server.client()).collect();
         for client in &mut clients {
-            // Some are disconnected before they receive a reply.
+            // Some clients are disconnected before they receive a reply.
             _ = client.send_command(&["CLIENT", "SETNAME", name.as_str()]);
             _ = client.read_value();
         }

@@ -8,7 +8,7 @@ use ember_testkit::{RawClient, Server, Value, free_port, http_exchange, http_get
 
 use crate::{MODES, assert_error, assert_ok, builder, wait_until};
 
-/// The name of a sample with its labels, as in the text, and its value.
+/// The values of samples by name with labels, as in the text.
 type Samples = BTreeMap<String, f64>;
 
 fn scrape(server: &Server) -> String {
@@ -18,7 +18,7 @@ fn scrape(server: &Server) -> String {
     answer.body
 }
 
-/// The samples of a text, none of which may be repeated.
+/// Parses the samples of a text, none of which may be repeated.
 fn samples(text: &str) -> Samples {
     let mut samples = Samples::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -34,7 +34,7 @@ fn value(samples: &Samples, name: &str) -> f64 {
     *samples.get(name).unwrap_or_else(|| panic!("there is no {name} among {:?}", samples.keys()))
 }
 
-/// Runs a test on a server of each mode that has metrics.
+/// Runs a test on a server with metrics, in each mode.
 fn everywhere(arguments: &[&str], test: impl Fn(&Server, &mut RawClient)) {
     for mode in MODES {
         let server = builder(mode).arguments(arguments).metrics().start();
@@ -42,7 +42,7 @@ fn everywhere(arguments: &[&str], test: impl Fn(&Server, &mut RawClient)) {
     }
 }
 
-/// Makes every kind of event happen that the metrics count.
+/// Causes every kind of event that the metrics count.
 fn cause_all_events(client: &mut RawClient) {
     for line in ["SET a 1", "SELECT 1", "SET b 2 EX 1000", "SELECT 0"] {
         assert_ok(client, line);
@@ -100,7 +100,8 @@ fn assert_labels_are_well_formed(line: &str) {
     }
 }
 
-/// Buckets never decrease, the last one counts all observations, and each observation took time.
+/// Asserts that cumulative buckets never decrease, the last one counts all observations, and the sum of the
+/// observations is positive.
 fn assert_histograms_add_up(samples: &Samples) {
     let mut histograms = 0;
     for (name, &count) in samples {
@@ -342,7 +343,7 @@ fn readiness_ends_when_the_server_stops() {
 fn a_loading_server_is_alive_but_not_ready() {
     let directory = std::env::temp_dir().join(format!("ember-loading-{}", std::process::id()));
     std::fs::create_dir(&directory).unwrap();
-    // A file that no process has begun to write: the server waits for its first byte.
+    // The RDB file is a FIFO that no process writes to yet: the server waits for the first byte.
     let file = directory.join("dump.rdb");
     assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
@@ -360,8 +361,8 @@ fn a_loading_server_is_alive_but_not_ready() {
     let ready = http_get(address, "/ready").unwrap();
     assert_eq!((ready.status, ready.body.as_str()), (503, "loading the data set\n"));
     assert_eq!(value(&samples(&http_get(address, "/metrics").unwrap().body), "ember_loading"), 1.0);
-    // A file that is no RDB file ends the server, which must not serve without its data. It may have ended before the
-    // whole file is written.
+    // The server must exit, because this is not an RDB file and it must not serve without its data. It may have exited
+    // before the whole text is written.
     let _ = std::fs::write(&file, "this is none");
     assert!(!child.wait().unwrap().success());
     std::fs::remove_dir_all(directory).unwrap();

@@ -95,7 +95,7 @@ fn files_of_newer_versions_are_read_if_allowed() {
         let path = directory.join("dump.rdb");
         let mut bytes = fs::read(&path).unwrap();
         bytes[5..9].copy_from_slice(b"0099");
-        // No checksum.
+        // Removes the checksum, which is eight bytes of zero.
         let end = bytes.len() - 8;
         bytes[end..].fill(0);
         fs::write(&path, &bytes).unwrap();

@@ -123,7 +123,7 @@ fn a_forced_shutdown_ignores_a_failed_save() {
     for mode in MODES {
         let mut server = builder(mode).arguments(&["--shutdown-on-sigterm", "save", "force"]).start();
         assert_ok(&mut server.client(), "SET a 1");
-        // A directory has the file's name.
+        // A directory with the file's name makes the save fail.
         fs::create_dir(server.directory().join("dump.rdb")).unwrap();
         server.signal("TERM");
         assert_eq!(server.wait().code(), Some(0), "{}", server.log());
@@ -154,12 +154,12 @@ fn the_oom_score_of_the_process_follows_the_configuration() {
             "ERR CONFIG SET failed (possibly related to argument 'oom-score-adj-values') - wrong number of arguments"
         );
         client.command(&["CONFIG", "SET", "oom-score-adj", "no", "oom-score-adj-values", "0 200 800"]);
-        // Only a privileged process may lower the score further.
+        // Only a privileged process can lower the score again.
         assert!(score() == before || score() == "990", "{}", score());
     });
 }
 
-/// The cores that the thread `name` of a server may run on.
+/// Returns the cores on which the thread `name` of a server may run.
 fn cores(pid: u32, name: &str) -> Option<String> {
     for thread in fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
         let path = thread.unwrap().path();
@@ -295,7 +295,7 @@ fn commands_are_renamed_or_disabled() {
     }
 }
 
-/// The output of `ember-server` with these arguments, and whether it succeeded.
+/// Runs `ember-server` with these arguments; returns its output and whether it succeeded.
 fn outcome(directory: &Path, arguments: &[&str]) -> (bool, String) {
     let output = Command::new(program()).args(arguments).current_dir(directory).output().unwrap();
     let text = [output.stdout, output.stderr].concat();
@@ -396,7 +396,7 @@ fn the_server_listens_on_the_configured_addresses() {
         for host in ["127.0.0.1", "127.0.0.3"] {
             assert_eq!(client_at(host, new).unwrap().run("PING").text(), "PONG");
         }
-        // No port at all, and back.
+        // Disables the port, and enables it again.
         assert_ok(&mut client, "CONFIG SET port 0");
         assert!(client_at("127.0.0.1", new).is_none());
         assert_ok(&mut client, &format!("CONFIG SET port {old} bind 127.0.0.1"));
@@ -440,7 +440,7 @@ fn the_data_directory_changes_only_for_allowed_clients() {
         assert_ok(&mut client, "SET a 1");
         assert_ok(&mut client, "SAVE");
         assert!(other.join("dump.rdb").exists());
-        // No other server may use it, and back.
+        // No other server can use the port; then the port is changed back.
         let second = builder(mode).arguments(&["--enable-protected-configs", "yes"]).start();
         let mut second = second.client();
         assert_ok(&mut second, "SAVE");

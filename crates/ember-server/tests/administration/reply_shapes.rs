@@ -9,7 +9,7 @@ use crate::{MODES, builder};
 
 const TABLE: &str = include_str!("reply_shapes.txt");
 
-/// Commands whose reply this test cannot request, and why.
+/// Commands whose replies this test cannot request, each with the reason.
 const LEFT_OUT: [(&str, &str); 6] = [
     ("shutdown", "it has no reply"),
     ("bgsave", "a status or an error, as another save is running or not"),
@@ -137,7 +137,7 @@ fn every_command_is_in_the_table() {
     let names = server.client().run("COMMAND LIST");
     let names: Vec<String> = names.elements().unwrap().iter().map(Value::text).collect();
     let is_container = |name: &str| names.iter().any(|other| other.starts_with(&format!("{name}|")));
-    // Derived commands answer as those of GET do, except for the result.
+    // The replies of derived commands are those of GET.WATCH, except for the result.
     let is_derived = |name: &str| [".watch", ".unwatch"].iter().any(|end| name.ends_with(end));
     let is_left_out =
         |name: &str| is_derived(name) || LEFT_OUT.iter().any(|(start, _)| name.starts_with(start));

@@ -1,4 +1,4 @@
-//! SHUTDOWN ends the process, and systemd is notified when the server is ready and when it stops.
+//! SHUTDOWN ends the process; systemd is notified when the server is ready and when it stops.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::net::UnixDatagram;
@@ -39,7 +39,7 @@ fn the_connection_of_shutdown_is_closed_by_the_end_of_the_process() {
             }
             client.send(b"SHUTDOWN NOSAVE\r\n").unwrap();
             assert_eq!(client.read_to_close().unwrap(), b"");
-            // The server has released its port: another one may use it at once.
+            // The server has released its port: another server can use it immediately.
             TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
             assert!(server.wait().success(), "{}", server.log());
         }

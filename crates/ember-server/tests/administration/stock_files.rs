@@ -1,5 +1,5 @@
 //! A `redis.conf` as distributed with Redis, or a `valkey.conf`, starts the server, with and without the directives
-//! that it has only as comments.
+//! that it contains only as comments.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use crate::{MODES, builder};
 
 const DIRECTIVES: &str = include_str!("stock/directives.txt");
 
-/// The file of a version.
+/// Returns the configuration file of a version; with `has_mentioned`, directives in comments are active.
 fn stock_file(version: &str, has_mentioned: bool) -> String {
     let mut file = String::new();
     for line in DIRECTIVES.lines().filter(|line| !line.starts_with('#')) {
@@ -31,7 +31,7 @@ fn stock_files_start_the_server_unchanged() {
             fs::write(&path, stock_file(version, has_mentioned)).unwrap();
             let arguments = ["--config", path.to_str().unwrap(), "--pidfile", "server.pid"];
             let mut server = builder(mode).directory(&directory).arguments(&arguments).start();
-            // The files have `min-replicas-to-write 3` as a comment.
+            // The files contain `min-replicas-to-write 3` as a comment.
             let answer = if has_mentioned { "NOREPLICAS Not enough good replicas to write." } else { "OK" };
             assert_eq!(server.client().run("SET a 1").text(), answer);
             let named = server.log().lines().filter(|line| line.contains("have no effect")).count();

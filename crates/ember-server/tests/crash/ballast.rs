@@ -1,4 +1,4 @@
-//! More data than the memory limit, in a separate database, so that values of the other keys are demoted, too.
+//! Data that exceeds the memory limit, in a separate database, so that values of the other keys are demoted, too.
 //!
 //! Each value begins with its key and the number of its writes, so that the value of another key is detected.
 
@@ -7,25 +7,25 @@ use ember_testkit::{Random, RawClient, Value};
 use crate::history::Book;
 use crate::random_writes::NAMES;
 
-/// Arguments of a server that is short of memory with this data. Nothing is evicted: values that are not demoted stay
-/// in memory.
+/// Arguments of a server whose memory limit is below the size of this data. Keys are not evicted: values that are not
+/// demoted remain in memory.
 pub(crate) const ARGUMENTS: [&str; 4] = ["--maxmemory", "8mb", "--tiered-min-value", "16"];
 
-/// The database; connections that write do not use it.
+/// The database of this data; connections that write do not use it.
 const DATABASE: &str = "9";
 
-/// Keys: twice the memory.
+/// The number of keys; their values take twice the memory limit.
 const KEYS: usize = 16 * 1024;
 
-/// Approximate bytes of a value.
+/// The approximate size of a value in bytes.
 const VALUE_BYTES: usize = 1000;
 
-/// Keys in one pipeline.
+/// The number of keys in one pipeline.
 const BATCH: usize = 256;
 
 /// The expected versions of the keys.
 pub(crate) struct Ballast {
-    /// How often each key was set.
+    /// The number of times that each key was set.
     versions: Vec<u64>,
 }
 
@@ -70,7 +70,7 @@ impl Ballast {
         }
     }
 
-    /// Reads or sets a key, or demotes the value of a key of another connection.
+    /// Reads or sets a key of this data, or demotes the value of a key of another connection.
     pub(crate) fn stir(&mut self, client: &mut RawClient, random: &mut Random, connections: usize) {
         let number = random.below(KEYS);
         match random.below(3) {
@@ -89,7 +89,7 @@ impl Ballast {
                 let book = Book::new(random.below(connections));
                 assert_eq!(client.command(&["SELECT", &book.database().to_string()]), Value::ok());
                 let key = book.key(random.pick(&NAMES));
-                // Refused if the key does not exist, or has just changed.
+                // The command is refused if the key does not exist, or has just changed.
                 client.command(&[&b"TIERING"[..], b"MIGRATE", &key, b"COLD"]);
             }
         }

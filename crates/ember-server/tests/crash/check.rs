@@ -6,10 +6,10 @@ use crate::history::{Book, Expiring, Kind, Unit, Words, shown};
 use crate::program;
 use crate::random_writes::{FIELDS, NAMES, NUMBERS, POOL, SHARED, unix_ms};
 
-/// Calls in one pipeline: their requests and replies must fit socket buffers.
+/// The number of calls in one pipeline: their requests and replies must fit in the socket buffers.
 const CALLS_AT_ONCE: usize = 50;
 
-/// A server without persistence that has run all units known to have taken place.
+/// A server without persistence that has executed all units that are known to have been executed by the killed servers.
 pub(crate) struct Reference {
     _server: Server,
     client: RawClient,
@@ -39,7 +39,8 @@ impl Reference {
         }
     }
 
-    /// The removal that a pop of a random member has done: if its reply was lost, the member that is missing.
+    /// Returns the removal that corresponds to the pop of a random member. If the reply to the pop was lost, the member
+    /// is the one that is missing.
     fn removal(&mut self, key: &[u8], unit: &Unit, survivor: &mut RawClient) -> Words {
         let mut call = vec![b"SREM".to_vec(), key.to_vec()];
         match &unit.reply {
@@ -72,7 +73,7 @@ fn exchange(client: &mut RawClient, calls: &[Words]) -> Vec<Value> {
     replies
 }
 
-/// A full description of a connection's keys.
+/// Returns a full description of a connection's keys.
 fn description(client: &mut RawClient, book: &Book) -> Vec<(String, Value)> {
     select(client, book.database());
     let mut calls = Vec::new();
@@ -103,7 +104,7 @@ fn description(client: &mut RawClient, book: &Book) -> Vec<(String, Value)> {
     shown.zip(replies).collect()
 }
 
-/// The packing of a stream's entries depends on how they were added.
+/// Removes the facts about a stream's radix tree, which depend on how its entries were added.
 fn without_nodes(reply: Value) -> Value {
     let Some(pairs) = reply.pairs() else { return reply };
     let kept = pairs.into_iter().filter(|(name, _)| !name.text().starts_with("radix-tree"));
@@ -150,11 +151,12 @@ fn is_empty(client: &mut RawClient, books: &[Book]) -> bool {
     })
 }
 
-/// The number of units of a connection's history that have taken place. They are run on the reference.
+/// Returns the number of units of a connection's history that the server has executed. These units are executed on the
+/// reference.
 fn survivors(client: &mut RawClient, reference: &mut Reference, book: &Book) -> usize {
     let found = description(client, book);
     let promised = book.units.iter().take_while(|unit| unit.reply.is_some()).count();
-    // The mark was set in this life of the server, or in an earlier one.
+    // The mark was set in this run of the server, or in an earlier one.
     let mark: u64 = client.command(&[b"GET".to_vec(), book.mark_key()]).text().parse().unwrap_or(0);
     let first = book.next - book.units.len() as u64;
     let marked = (mark + 1).saturating_sub(first) as usize;
@@ -170,7 +172,7 @@ fn survivors(client: &mut RawClient, reference: &mut Reference, book: &Book) -> 
         if nearest.as_ref().is_none_or(|nearest| differences.len() < nearest.len()) {
             nearest = Some(differences);
         }
-        // Units after the next mark have not taken place: that mark would be set.
+        // Units after the next mark have not been executed: otherwise that mark would be set.
         match book.units.get(count) {
             Some(unit) if !unit.is_mark() => reference.run(book, &book.units[count..=count], client),
             _ => break,
@@ -196,7 +198,7 @@ fn differences(expected: &[(String, Value)], found: &[(String, Value)]) -> Vec<S
         .collect()
 }
 
-/// Keys that expire soon have the value they were set to, or are removed once they have expired.
+/// Checks that keys that expire soon have the value to which they were set, or are removed once they have expired.
 fn check_expiring(client: &mut RawClient, expiring: &Expiring) {
     for (key, (value, at_ms)) in expiring {
         let before_ms = unix_ms();

@@ -5,20 +5,20 @@ use std::path::PathBuf;
 
 use ember_testkit::{Random, Server};
 
-/// Memory that a server may use, beyond what it has, before the system kills it, in bytes.
+/// The memory in bytes that a server may allocate in addition before the system kills it.
 const MEMORY_MAX: usize = 32 * 1024 * 1024;
 
 /// A way to be killed without notice.
 #[derive(Clone, Copy)]
 pub(crate) enum Death {
-    /// By a signal.
+    /// A signal kills the process.
     Signal(&'static str),
-    /// By the system, because its control group has no memory left.
+    /// The system kills the process, because its control group has reached its memory limit.
     OutOfMemory,
 }
 
 impl Death {
-    /// Any but the last, which some systems do not support.
+    /// Returns a random signal, but not [`Death::OutOfMemory`], which some systems do not support.
     pub(crate) fn any(random: &mut Random) -> Death {
         Death::Signal(random.pick(&["KILL", "ABRT"]))
     }
@@ -32,7 +32,8 @@ impl Death {
                     println!("no control group can be created here: killed by SIGKILL instead");
                     return server.signal("KILL");
                 };
-                // An endless argument is no data, only memory. The connection breaks when the memory is exhausted.
+                // An argument without end uses memory, but is not stored as data. The connection breaks when the memory
+                // is exhausted.
                 let mut client = server.client();
                 let len = 16 * MEMORY_MAX;
                 let begun = client.send(format!("*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n${len}\r\n").as_bytes());
@@ -44,13 +45,14 @@ impl Death {
     }
 }
 
-/// A control group of one process.
+/// A control group with a single process.
 struct Group(PathBuf);
 
 impl Group {
-    /// The group of a server, with a memory limit. None where the system or the user's rights do not allow one.
+    /// Creates a control group for a server, with a memory limit. None if the system or the user's rights do not allow
+    /// it.
     fn with(server: &Server) -> Option<Group> {
-        // Version 1 has a separate hierarchy for memory, version 2 one for all.
+        // Version 1 of control groups has a separate hierarchy for memory, version 2 has one hierarchy for everything.
         let hierarchies =
             [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
         hierarchies.into_iter().find_map(|(root, limit)| {

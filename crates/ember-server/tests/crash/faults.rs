@@ -13,18 +13,18 @@ use ember_testkit::{RawClient, Server, Value, encode_command, http_get};
 
 use crate::{Directory, builder};
 
-/// How long a server may take to detect that a fault has begun or ended.
+/// The maximum time in which a server detects that a fault has begun or ended.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) const ENOSPC: &str = "28";
 pub(crate) const EIO: &str = "5";
 
-/// A server whose disk has faults on request.
+/// A server for whose files faults can be injected.
 pub(crate) struct Faulty {
     pub(crate) directory: Directory,
     library: PathBuf,
     pub(crate) server: Option<Server>,
-    /// A part of the paths of the affected files.
+    /// A text that is contained in the paths of the affected files.
     part: &'static str,
 }
 
@@ -33,7 +33,7 @@ impl Faulty {
         Faulty::start_with("appendonlydir", name, &[&["--appendonly", "yes"], arguments].concat())
     }
 
-    /// Starts a server with faults of files that have `part` in their paths.
+    /// Starts a server whose faults affect files with `part` in their paths.
     pub(crate) fn start_with(part: &'static str, name: &str, arguments: &[&str]) -> Faulty {
         let directory = Directory::new(name);
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/crash/faults.c");
@@ -67,7 +67,8 @@ impl Faulty {
         self.server = Some(started);
     }
 
-    /// Sets the fault from now on: `read ERRNO`, `write ERRNO`, `sync ERRNO`, `slow MS`, `stall MS`, or none.
+    /// Sets the fault that is injected from now on: `read ERRNO`, `write ERRNO`, `sync ERRNO`, `slow MS`, `stall MS`,
+    /// or none.
     pub(crate) fn set_fault(&self, fault: &str) {
         let temporary = self.directory.0.join("faults-next");
         fs::write(&temporary, fault).unwrap();
@@ -82,7 +83,7 @@ impl Faulty {
         self.server.as_ref().expect("the server was started").log()
     }
 
-    /// The status of `/ready`, and its text.
+    /// Returns the status and the text of `/ready`.
     pub(crate) fn ready(&self) -> (u16, String) {
         let address = self.server.as_ref().expect("the server was started").metrics_address();
         let answer = http_get(address, "/ready").unwrap();
@@ -111,7 +112,7 @@ pub(crate) fn is_refused(reply: &Value) -> bool {
     reply.text().starts_with("MISCONF Errors writing to the AOF file: ")
 }
 
-/// A fault, then none; no acknowledged write is lost.
+/// Injects a fault and removes it again; no acknowledged write may be lost.
 fn recovers(name: &str, policy: &str, fault: &str) {
     let arguments = ["--appendfsync", policy];
     let mut faulty = Faulty::start(name, &arguments);
@@ -132,11 +133,11 @@ fn recovers(name: &str, policy: &str, fault: &str) {
     let Value::Integer(tries) = write_until(&mut other, |reply| !is_refused(reply)) else {
         panic!("a number")
     };
-    // Unless the fault, in earlier records, was detected before the write arrived.
+    // The write is refused if the fault was already detected with earlier records.
     let waited = waiting.read_value().unwrap();
     assert!(waited == Value::ok() || (policy != "always" && is_refused(&waited)), "{waited:?}");
     assert_eq!(other.info("aof_last_write_status"), "ok");
-    // Durable, whatever the policy was.
+    // Makes later writes durable, whatever the policy was.
     assert_eq!(other.run("CONFIG SET appendfsync always"), Value::ok());
     assert_eq!(other.run("SET after 1"), Value::ok());
     faulty.restart(&arguments);
@@ -147,7 +148,7 @@ fn recovers(name: &str, policy: &str, fault: &str) {
     assert_eq!(found, Value::Array(expected.to_vec()), "{}", faulty.log());
 }
 
-/// A fault, and a kill soon after it; no acknowledged write is lost.
+/// Injects a fault and kills the server soon after; no acknowledged write may be lost.
 fn keeps_acknowledged_writes(name: &str, policy: &str, fault: &str) {
     let arguments = ["--appendfsync", policy];
     let mut faulty = Faulty::start(name, &arguments);
@@ -240,7 +241,7 @@ fn an_aof_whose_disk_fails_can_be_switched_off() {
     }
     write_until(&mut client, is_refused);
     assert_eq!(client.run("CONFIG SET appendonly no"), Value::ok());
-    // No client waits for a file that is not used any more.
+    // No client waits for a file that is no longer used.
     assert_eq!(waiting.read_value().unwrap(), Value::ok());
     write_until(&mut client, |reply| !is_refused(reply));
     assert_eq!(client.info("aof_last_write_status"), "ok");
@@ -263,10 +264,10 @@ fn with_a_limit_a_slow_disk_delays_writes_then_refuses_them_and_delays_no_reads(
     write_until(&mut client, |reply| !is_refused(reply));
 }
 
-/// The longest delay of a reply while a store receives changes.
+/// The maximum latency of a reply while a store receives changes.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// While each sync of an engine's files takes five seconds, a checkpoint is under way and delays no client.
+/// Checks that a checkpoint delays no client while each sync of the engine's files takes five seconds.
 fn check_commit_delays_no_client(engine: &'static str, file: &'static str) {
     let name = format!("slow-{engine}");
     let arguments = ["--store", engine, "--path", "data", "--maxmemory", "64mb"];
@@ -284,7 +285,7 @@ fn check_commit_delays_no_client(engine: &'static str, file: &'static str) {
     }
     faulty.set_fault("slow 5000");
     assert_eq!(set_until_refused(&mut client, 200, 400).1, None);
-    // More data than its files have space for.
+    // The value is larger than the free space in the store's files.
     let large = value(1).repeat(25);
     for number in 0..200 {
         assert_eq!(client.command(&["SET", &format!("large:{number}"), &large]), Value::ok());
@@ -335,7 +336,7 @@ fn a_commit_of_fjall_delays_no_client() {
     check_commit_delays_no_client("fjall", "store.fjall");
 }
 
-/// Sets keys from `from` on until one is refused or `to` is reached; returns how many exist then.
+/// Sets keys from `from` on until one is refused or `to` is reached; returns the number of keys that then exist.
 fn set_until_refused(client: &mut RawClient, from: usize, to: usize) -> (usize, Option<String>) {
     for number in from..to {
         let reply = client.command(&["SET", &format!("key:{number}"), &value(number)]);
@@ -360,7 +361,7 @@ fn assert_all_exist(client: &mut RawClient, count: usize, what: &str) {
     }
 }
 
-/// A figure of INFO tiers.
+/// Returns a number in INFO tiers.
 fn tier_figure(client: &mut RawClient, name: &str) -> u64 {
     let text = client.run("INFO tiers").text();
     let line = text.lines().find_map(|line| line.strip_prefix(&format!("tier_{name}:")));
@@ -406,7 +407,7 @@ fn an_unreadable_tier_is_an_error_without_loss() {
     arguments.extend(["--enable-debug-command", "yes"]);
     let faulty = Faulty::start_with("segment-", "tiers-unread", &arguments);
     let mut client = faulty.client();
-    // Records in the page cache do not fail.
+    // Records are not read from the page cache, where reads would not fail.
     assert_eq!(client.run("DEBUG TIER-CACHED-READS 0"), Value::ok());
     let (count, _) = set_until_refused(&mut client, 0, 8000);
     faulty.set_fault(&format!("read {EIO}"));

@@ -1,5 +1,5 @@
-//! A full disk: a server starts on it and serves reads, rewrites fail at once, and writes resume as soon as there is
-//! space.
+//! A full disk: a server starts on it and serves reads, rewrites fail immediately, and writes resume as soon as there
+//! is space.
 
 use std::time::{Duration, Instant};
 
@@ -7,8 +7,8 @@ use ember_testkit::{RawClient, Value};
 
 use crate::faults::{ENOSPC, Faulty, PATIENCE, is_refused, write_until};
 
-/// How long writes may be refused after the disk has space again. The server retries five times a second; the rest
-/// allows for a busy machine.
+/// The maximum time for which writes are refused after the disk has space again. The server retries five times per
+/// second; the rest allows for a busy machine.
 const RESUMES_WITHIN: Duration = Duration::from_secs(2);
 
 fn full() -> String {
@@ -76,7 +76,7 @@ fn a_rewrite_on_a_full_disk_fails_at_once() {
     // The server does not know yet that the disk is full: the rewrite begins and fails.
     client.run("BGREWRITEAOF");
     await_failure(&mut client, &faulty);
-    // Now it knows.
+    // The server has now detected the full disk.
     write_until(&mut client, is_refused);
     assert!(client.run("BGREWRITEAOF").is_error(), "{}", faulty.log());
     await_failure(&mut client, &faulty);
@@ -90,8 +90,8 @@ fn a_rewrite_on_a_full_disk_fails_at_once() {
     }
 }
 
-/// Waits until writes are accepted. The time that the real disk takes for the first of them is excluded: the log names
-/// a slow write.
+/// Waits until writes are accepted, for at most [`RESUMES_WITHIN`]. The time that the machine's own disk takes for the
+/// first write is excluded: the log reports slow writes.
 fn await_writes(client: &mut RawClient, faulty: &Faulty) {
     let begun = Instant::now();
     write_until(client, |reply| !is_refused(reply));

@@ -1,4 +1,4 @@
-//! The units that a connection has sent, in order, and how many of them were acknowledged.
+//! The history of a connection: the units it has sent, in order, and their replies.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -9,12 +9,12 @@ use ember_testkit::{Random, RawClient, Value, encode_command};
 
 use crate::random_writes;
 
-/// Units between two marks of the history's progress.
+/// The number of units between two marks, which record the progress of the history.
 const MARK_INTERVAL: u64 = 8;
 
 pub(crate) type Words = Vec<Vec<u8>>;
 
-/// A call or a transaction, which takes place as a whole or not at all.
+/// A call or a transaction, which the server executes as a whole or not at all.
 pub(crate) struct Unit {
     pub(crate) calls: Vec<Words>,
     pub(crate) kind: Kind,
@@ -28,17 +28,18 @@ pub(crate) type Expiring = BTreeMap<Vec<u8>, (Vec<u8>, i64)>;
 /// The kind of a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Has the same outcome whenever it runs.
+    /// The unit has the same outcome whenever it runs.
     Usual,
-    /// Its replies depend on other connections.
+    /// The unit's replies depend on other connections.
     Shared,
-    /// Removes a random member from this set.
+    /// The unit removes a random member from this set.
     Pop(Vec<u8>),
-    /// Sets a key that expires soon, and adds one to [`Book::key`] `seen`: key, value, Unix time in ms.
+    /// The unit sets a key that expires soon, and increments [`Book::key`] `seen`. The fields are the key, the value
+    /// and the expiry in Unix time in ms.
     Expiring(Vec<u8>, Vec<u8>, i64),
-    /// Stores its number as its last change.
+    /// The unit's last change stores the unit's number.
     Mark,
-    /// Empties the connection's database, and stores its number.
+    /// The unit empties the connection's database, and stores the unit's number.
     Flush,
 }
 
@@ -47,20 +48,20 @@ impl Unit {
         Unit { calls, kind, reply: None }
     }
 
-    /// Whether it stores its number.
+    /// Whether the unit stores its number.
     pub(crate) fn is_mark(&self) -> bool {
         matches!(self.kind, Kind::Mark | Kind::Flush)
     }
 }
 
-/// A connection's keys and its history in this life of the server.
+/// A connection's keys and its history in the current run of the server.
 pub(crate) struct Book {
     pub(crate) me: usize,
-    /// The number of the next unit, which continues from life to life.
+    /// The number of the next unit, which increases across all runs of the server.
     pub(crate) next: u64,
     pub(crate) units: Vec<Unit>,
     pub(crate) expiring: Expiring,
-    /// A FLUSHALL was on its way when the server was killed, and nothing else.
+    /// Whether a FLUSHALL, and no other call, was in progress when the server was killed.
     pub(crate) may_be_flushed: bool,
 }
 
@@ -88,7 +89,7 @@ impl Book {
     }
 }
 
-/// Writes until the server is killed, at most `pipeline_max` units at once.
+/// Sends units until the server is killed, at most `pipeline_max` at a time.
 pub(crate) fn write(
     address: SocketAddr,
     mut book: Book,
@@ -134,13 +135,13 @@ fn exchange(client: &mut RawClient, units: &mut [Unit], acknowledged: &Sender<()
         let text = reply.as_ref().map(Value::text).unwrap_or_default();
         assert!(!text.starts_with("MISCONF") && !text.starts_with("EXECABORT"), "{text}: {:?}", shown(unit));
         unit.reply = reply;
-        // Acknowledgements are not counted any more when the server is about to be killed.
+        // Sending fails once acknowledgements are no longer counted, because the server is about to be killed.
         let _ = acknowledged.send(());
     }
     Ok(())
 }
 
-/// A readable form of a unit.
+/// Formats a unit for messages.
 pub(crate) fn shown(unit: &Unit) -> String {
     let word = |word: &Vec<u8>| String::from_utf8_lossy(&word[..word.len().min(40)]).into_owned();
     let calls: Vec<String> =

@@ -1,11 +1,11 @@
-//! The server is killed at a random moment under random writes, and the next one must have all it has promised.
+//! A server is killed at a random moment under random writes, and the next server must have all acknowledged writes.
 //!
 //! Connections write to separate keys, so that each connection's calls form one history; some of their calls change
 //! shared counters. The data set is compared with that of another server without persistence that replays the histories
-//! (`check.rs`). The comparison shows whether all acknowledged writes are present, and how many others.
+//! (`check.rs`). The comparison shows whether all acknowledged writes are present, and how many of the others.
 //!
 //! `CRASH_KILLS` is the number of servers that all tests together kill; `CRASH_SEED` is the first seed, and a failure
-//! prints its own. `EMBER_SERVER` names another server to test.
+//! prints its own. `EMBER_SERVER` is the path of another server to test.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
@@ -34,16 +34,16 @@ use crate::check::Reference;
 use crate::death::Death;
 use crate::history::{Book, write};
 
-/// How often the server of one seed is started.
+/// The number of times that the server of one seed is started.
 const LIVES: usize = 3;
 
-/// Stores with files of an engine.
+/// The stores whose data is in the files of an engine.
 const STORES: [&str; 3] = ["redb", "lmdb", "fjall"];
 
-/// The policy of a server with tiers: with `always`, and more data than the memory limit.
+/// The policy of a server with tiers: `appendfsync always`, and more data than the memory limit.
 const TIERS: &str = "tiers";
 
-/// Policies, stores and tiers, each with a separate test.
+/// The number of policies, stores and tiers, each with a separate test.
 const POLICIES: u64 = 7;
 
 /// Execution modes, each tried with every seed.
@@ -52,13 +52,13 @@ const MODES: [bool; 2] = [true, false];
 /// The number of servers that one seed kills.
 const KILLS: u64 = (LIVES as u64 - 1) * MODES.len() as u64;
 
-/// Connections that write.
+/// The number of connections that write.
 const CONNECTIONS: usize = 6;
 
-/// The most units that a connection sends at once.
+/// The maximum number of units that a connection sends at once.
 const PIPELINE_MAX: usize = 8;
 
-/// The most acknowledged units after which the server is killed.
+/// The maximum number of acknowledged units after which the server is killed.
 const UNITS_MAX: usize = 3000;
 
 /// A key, for seeds whose files are encrypted.
@@ -125,7 +125,8 @@ fn a_lost_write_is_detected() {
     let mut books = live(server, books, &mut random, true, Death::Signal("KILL"), None);
     let server = builder(&arguments).directory(&directory.0).start();
     let mut client = server.client();
-    // By more than the sum of all calls that were under way when it was killed.
+    // The increment exceeds the sum of all calls that were in progress when the server was killed, so the check must
+    // fail.
     assert!(!client.run("INCRBY 0:seen 1000000").is_error());
     let check = || check::recovered(&mut client, &mut reference, &mut books);
     assert!(catch_unwind(AssertUnwindSafe(check)).is_err(), "a number is too large");
@@ -180,7 +181,7 @@ impl Drop for Directory {
     }
 }
 
-/// Several lives of a server in one directory.
+/// Starts and kills a server several times in one directory.
 fn run(random: &mut Random, policy: &'static str, is_concurrent: bool) {
     let mode = if is_concurrent { "concurrent" } else { "sharded" };
     let directory = Directory::new(&format!("{policy}-{mode}-{}", random.seed()));
@@ -236,7 +237,7 @@ fn arguments(
     arguments
 }
 
-/// Lets all connections write until the server is killed.
+/// Lets all connections write, and kills the server.
 fn live(
     server: Server,
     books: Vec<Book>,
@@ -268,8 +269,8 @@ fn live(
     })
 }
 
-/// Makes the server rewrite and save until enough units are acknowledged, and kills it then. Returns true if a FLUSHALL
-/// is on its way at the end.
+/// Makes the server rewrite the AOF and save until enough units are acknowledged, and then kills it. Returns true if a
+/// FLUSHALL is in progress at the end.
 fn meddle(
     server: &Server,
     random: &mut Random,
@@ -282,7 +283,7 @@ fn meddle(
     for _ in 0..random.below(UNITS_MAX) {
         count.recv().expect("the writers write until the server is killed");
         if random.below(200) == 0 {
-            // Refusals because another save is under way are temporary.
+            // The command may be refused because another save is in progress.
             client.run(random.pick(&["BGREWRITEAOF", "BGSAVE", "SAVE"]));
         }
         if let Some(ballast) = &mut ballast
@@ -291,7 +292,7 @@ fn meddle(
             ballast.stir(&mut client, random, CONNECTIONS);
         }
     }
-    // No other write is under way then: it has taken place as a whole or not at all.
+    // No other write is in progress then, so the FLUSHALL is executed as a whole or not at all.
     let is_flushed = random.chance(20);
     let _exclusive = is_flushed.then(|| {
         let exclusive = world.write().unwrap();
@@ -299,7 +300,8 @@ fn meddle(
         exclusive
     });
     death.kill(server);
-    // No connection writes after the FLUSHALL: after a signal, the server runs for a moment.
+    // Waits for the end of the server, which runs for a moment after the signal, so that no connection writes after the
+    // FLUSHALL.
     while client.read_value().is_ok() {}
     is_flushed
 }

@@ -6,11 +6,11 @@ use ember_testkit::Random;
 
 use crate::history::{Book, Kind, Unit, Words};
 
-/// Names of a connection's keys; the value of a key may become of any type.
+/// Names of a connection's keys. The type of a key's value may change.
 pub(crate) const NAMES: [&str; 16] =
     ["s0", "s1", "n0", "n1", "l0", "l1", "h0", "h1", "x0", "x1", "z0", "z1", "t0", "b0", "p0", "g0"];
 
-/// Numbers that no other call changes: the last mark, and the counts of two kinds of units.
+/// Keys with numbers that no other call changes: the number of the last mark, and the counts of two kinds of units.
 pub(crate) const NUMBERS: [&str; 3] = ["mark", "seen", "met"];
 
 /// The set from which random members are removed.
@@ -22,10 +22,10 @@ pub(crate) const FIELDS: [&str; 6] = ["f0", "f1", "f2", "f3", "f4", "f5"];
 /// A distant time, Unix time in ms.
 const FAR_MS: i64 = 4_000_000_000_000;
 
-/// The longest life of keys that expire soon, in ms.
+/// The maximum time to live of keys that expire soon, in ms.
 const SOON_MS: i64 = 1500;
 
-/// Adds to a list and a counter. A key of another type ends the script in the middle.
+/// A script that adds to a list and a counter. If a key has another type, the script fails in the middle.
 const SCRIPT: &str = "redis.call('RPUSH', KEYS[1], ARGV[1]) redis.call('INCR', KEYS[2]) \
                       redis.call('LTRIM', KEYS[1], -20, -1) return redis.call('LLEN', KEYS[1])";
 const SHARED_SCRIPT: &str = "redis.call('INCRBY', KEYS[1], ARGV[1]) redis.call('INCR', KEYS[3]) \
@@ -47,7 +47,7 @@ pub(crate) fn mark(book: &Book) -> Unit {
     Unit::new(vec![words!["SET", book.mark_key(), book.next.to_string()]], Kind::Mark)
 }
 
-/// A random unit.
+/// Returns a random unit.
 pub(crate) fn unit(random: &mut Random, book: &Book) -> Unit {
     match random.below(100) {
         0..10 => transaction(random, book),
@@ -84,7 +84,7 @@ pub(crate) fn unit(random: &mut Random, book: &Book) -> Unit {
 fn transaction(random: &mut Random, book: &Book) -> Unit {
     let mut calls = vec![words!["MULTI"]];
     for _ in 0..2 + random.below(5) {
-        // A blocking call takes an existing element, and never waits in a transaction.
+        // In a transaction a blocking call removes an existing element or returns immediately.
         let waits = words!["BLPOP", book.key("l0"), book.key("l1"), "0"];
         calls.push(if random.chance(10) { waits } else { call(random, book) });
     }
@@ -119,7 +119,7 @@ fn call(random: &mut Random, book: &Book) -> Words {
     }
 }
 
-/// One of two keys.
+/// Returns one of the two keys that begin with this letter.
 fn one(random: &mut Random, book: &Book, letter: char) -> Vec<u8> {
     book.key(&format!("{letter}{}", random.below(2)))
 }

@@ -1,4 +1,4 @@
-//! A slow disk: no write is refused because of it, and the server reports it while it lasts.
+//! A slow disk: writes are not refused, and the server reports the slow disk as long as it is slow.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use ember_testkit::{RawClient, Value, http_get};
 
 use crate::faults::{Faulty, PATIENCE};
 
-/// Bytes of records that may wait for a write: a 16th of the `maxmemory` of these tests.
+/// The maximum size of records that wait to be written, in bytes: a 16th of the `maxmemory` of these tests.
 const BUFFER_BYTES_MAX: u64 = 1 << 20;
 
 fn wait_until(what: &str, faulty: &Faulty, mut is_so: impl FnMut() -> bool) {
@@ -25,7 +25,7 @@ fn a_slow_fsync_neither_refuses_nor_delays_writes() {
         assert_eq!(client.run("SET key 1"), Value::ok());
         faulty.set_fault("slow 5000");
         let (begun, mut slowest) = (Instant::now(), Duration::ZERO);
-        // During an fsync of five seconds, the next one is due four times: these are parts of two.
+        // During an fsync of five seconds, the next one is due four times, so at least two fsyncs were delayed.
         while client.info("aof_delayed_fsync").parse::<u64>().unwrap() < 6 {
             let asked = Instant::now();
             assert_eq!(client.run("SET key 1"), Value::ok(), "{}", faulty.log());
@@ -56,7 +56,7 @@ fn a_slow_fsync_is_named_while_it_lasts() {
     let metrics = http_get(address, "/metrics").unwrap().body;
     assert!(metrics.contains("\nember_aof_disk_slow 1\n"), "{metrics}");
     assert_eq!(client.info("aof_pending_bio_fsync"), "1", "all this is reported before the fsync has ended");
-    // Slowness is logged only at intervals.
+    // A slow disk is logged only at intervals.
     assert_eq!(faulty.log().matches("the disk is slow").count(), 1, "{}", faulty.log());
 }
 
@@ -76,7 +76,7 @@ fn a_blocked_disk_write_delays_writers_and_bounds_pending_records() {
     let faulty = Faulty::start("stalled", &arguments);
     let (mut reader, mut writer) = (faulty.client(), faulty.client());
     assert_eq!(reader.run("SET key 1"), Value::ok());
-    // While an fsync is under way, writes are left to the journal's thread, which may block.
+    // While an fsync is in progress, only the journal's thread, which may block, writes to the file.
     faulty.set_fault("slow 20000");
     assert_eq!(reader.run("SET key 1"), Value::ok());
     wait_until("an fsync is under way", &faulty, || reader.info("aof_pending_bio_fsync") == "1");
@@ -89,7 +89,7 @@ fn a_blocked_disk_write_delays_writers_and_bounds_pending_records() {
         faulty.ready()
     );
     assert_eq!(reader.run("GET key"), Value::from("1"), "reads are served");
-    // Records beyond the limit of pending bytes, then one more.
+    // Writes records beyond the limit of pending bytes, and then one more.
     let value = "x".repeat(BUFFER_BYTES_MAX as usize / 4);
     let mut writers: Vec<RawClient> = (0..6).map(|_| faulty.client()).collect();
     for (number, client) in writers.iter_mut().enumerate() {

@@ -1,4 +1,5 @@
-//! Blocking calls: served in order of arrival, woken once, timed out on time; no element is lost when they end early.
+//! Blocking calls are served in order of arrival, woken once, and time out on time; no element is lost when a call ends
+//! early.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -119,7 +120,7 @@ fn a_timeout_returns_null_within_ten_milliseconds() {
         let server = start(mode);
         for mut client in clients(&server) {
             for call in calls {
-                // A reply may be late on a busy machine, but never early; one of the trials is in time.
+                // A reply may be late on a busy machine, but never early; at least one of the attempts must be on time.
                 let in_time = (0..20).any(|_| {
                     let begun = Instant::now();
                     assert_eq!(shown(&client.run(call)), "(nil)", "{call}");
@@ -130,7 +131,7 @@ fn a_timeout_returns_null_within_ten_milliseconds() {
             }
             assert_eq!(client.run("PING").text(), "PONG");
         }
-        // No client waits any more: an element stays.
+        // No client waits any more, so an element remains in the list.
         let mut client = server.client();
         assert_eq!(client.run("RPUSH a x").integer(), Some(1));
         assert_eq!(client.run("LLEN a").integer(), Some(1));
@@ -275,7 +276,7 @@ fn every_element_pushed_is_popped_once_under_load() {
                     let mut client = RawClient::connect(address).unwrap();
                     let mut got = Vec::new();
                     loop {
-                        // Timeouts race with pushes all the time.
+                        // Timeouts race with pushes continuously.
                         let call = match number {
                             0 => "BLPOP q 0.001",
                             1 => "BRPOP none q 0.002",

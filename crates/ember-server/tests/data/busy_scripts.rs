@@ -64,10 +64,10 @@ fn batched_replies_do_not_wait_for_the_end_of_a_script() {
         let server = start(&["--concurrent", concurrent, "--shards", "1", "--enable-debug-command", "yes"]);
         let (mut sleeper, mut quick, mut endless) = (server.client(), server.client(), server.client());
         for client in [&mut sleeper, &mut quick, &mut endless] {
-            // With 0, no client receives BUSY, so no other connection is served.
+            // With a threshold of 0, no client receives BUSY, so no other connection is served.
             assert_eq!(client.run("CONFIG SET busy-reply-threshold 0"), Value::ok());
         }
-        // The only worker finds both requests after its sleep.
+        // The only worker reads both requests after its sleep.
         sleeper.send(b"DEBUG SLEEP 0.3\r\n").unwrap();
         quick.send(b"SET a 1\r\n").unwrap();
         endless.send(format!("{ENDLESS}\r\n").as_bytes()).unwrap();

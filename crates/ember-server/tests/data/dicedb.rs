@@ -1,10 +1,10 @@
-//! Live queries as DiceDB's users know them: the cases of its integration tests of November 2024, in RESP2.
+//! Live queries as in DiceDB: the cases of DiceDB's integration tests of November 2024, in RESP2.
 
 use ember_testkit::{RawClient, Server, Value};
 
 use crate::{MODES, start};
 
-/// The next state of a subscriber: the command, the fingerprint, and the result as bulk strings.
+/// Receives the next state of a subscriber: the command, the fingerprint, and the result as bulk strings.
 fn state(client: &mut RawClient) -> (String, String, Value) {
     let value = client.read_value().unwrap();
     let parts = value.elements().unwrap_or_else(|| panic!("{value:?}")).to_vec();
@@ -12,7 +12,7 @@ fn state(client: &mut RawClient) -> (String, String, Value) {
     (parts[0].text(), parts[1].text(), parts[2].clone())
 }
 
-/// Subscribers of one query that have read the first state.
+/// Opens connections that watch one query and have read the first state.
 fn subscribers<const COUNT: usize>(server: &Server, line: &str, fingerprint: &str) -> [RawClient; COUNT] {
     let command = line.split('.').next().unwrap();
     std::array::from_fn(|_| {
@@ -65,7 +65,7 @@ fn zrangewatch_sends_the_range_in_its_order() {
                 "ZADD zrangewatchkey 3.0 member3",
                 scores(&[("member3", "3"), ("member2", "2"), ("member1", "1")]),
             ),
-            // DiceDB has not sent states for these.
+            // DiceDB sent no states for these changes.
             ("ZREM zrangewatchkey member2", scores(&[("member3", "3"), ("member1", "1")])),
             ("ZPOPMIN zrangewatchkey", scores(&[("member3", "3")])),
             ("ZINCRBY zrangewatchkey 4 member3", scores(&[("member3", "7")])),

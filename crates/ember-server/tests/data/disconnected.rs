@@ -1,5 +1,5 @@
-//! Clients take nothing from the decision to disconnect them on: the elements they wait for stay, and no message counts
-//! them.
+//! Once the server has decided to disconnect a client, the client receives nothing: elements for which it waits remain,
+//! and it is not counted as a receiver of messages.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -9,7 +9,7 @@ use ember_testkit::{Directory, RawClient, Server, Value, wait_until};
 use crate::blocking::{read, shown, wait_for_blocked};
 use crate::{MODES, start};
 
-/// The number of attempts to provoke a fault: with new connections each time, on all workers.
+/// The number of attempts to provoke a fault, each with new connections, on all workers.
 const ROUNDS: usize = 15;
 
 fn id(client: &mut RawClient) -> i64 {
@@ -25,7 +25,7 @@ fn together(client: &mut RawClient, lines: &[&str]) -> Vec<Value> {
     replies
 }
 
-/// Blocking calls, a push, and a command with its reply when no element was taken.
+/// A blocking call, a push, and a command with its reply if no element was removed.
 const CASES: [(&str, &str, (&str, &str)); 6] = [
     ("BLPOP k 0", "RPUSH k v", ("LRANGE k 0 -1", "1) \"v\"")),
     ("BLMPOP 0 2 other k LEFT", "RPUSH k v", ("LRANGE k 0 -1", "1) \"v\"")),
@@ -147,7 +147,7 @@ fn no_element_is_lost_while_waiting_clients_are_killed_under_load() {
             for _ in 0..CLIENTS {
                 let mut waiting = server.client();
                 let waiting_id = id(&mut waiting);
-                // A client that is not killed in time receives its element at the end of the pipeline.
+                // If the client is not killed in time, it receives its element at the end of the pipeline.
                 waiting.send(&b"BLMOVE k taken LEFT RIGHT 0\r\n".repeat(20)).unwrap();
                 admin.run(&format!("CLIENT KILL ID {waiting_id}"));
                 let replies = String::from_utf8(waiting.read_to_close().unwrap_or_default()).unwrap();
@@ -168,7 +168,8 @@ fn no_element_is_lost_while_waiting_clients_are_killed_under_load() {
     }
 }
 
-/// Two clients wait, the second with a large incomplete request; then the limit of client memory is lowered below that.
+/// Two clients wait, the second with a large incomplete request. Then the limit of client memory is lowered below the
+/// size of that request.
 #[test]
 fn an_evicted_waiting_client_takes_no_element() {
     for mode in MODES {
@@ -198,7 +199,8 @@ fn an_evicted_waiting_client_takes_no_element() {
                     let bytes = line.split(' ').find_map(|field| field.strip_prefix("tot-mem=")).unwrap();
                     bytes.parse::<usize>().unwrap() > 1_400_000
                 });
-                // From the decision on, the client is not listed any more: elements pushed then stay.
+                // Once its eviction is decided, the client is no longer listed, and elements pushed afterwards remain
+                // in the list.
                 admin.run("CONFIG SET maxmemory-clients 1mb");
                 wait_until("the client is evicted", || !admin.run("CLIENT LIST").text().contains(&name));
                 assert!(!admin.run(push).is_error());
@@ -211,7 +213,7 @@ fn an_evicted_waiting_client_takes_no_element() {
     }
 }
 
-/// Elements pushed while the client is evicted are delivered or stay; they are pushed without a pause.
+/// Elements are pushed continuously while the client is evicted; each is delivered or remains in the list.
 #[test]
 fn no_element_is_lost_while_a_waiting_client_is_evicted() {
     for mode in MODES {
@@ -244,7 +246,7 @@ fn a_message_does_not_count_killed_subscribers() {
     for mode in MODES {
         let server = start(mode);
         for round in 0..ROUNDS {
-            // New connections each time, so that the two are on different workers in some rounds.
+            // Each round uses new connections, so that the two are on different workers in some rounds.
             let (mut admin, mut subscriber) = (server.client(), server.client());
             for line in ["SUBSCRIBE news", "PSUBSCRIBE n*", "SSUBSCRIBE news"] {
                 subscriber.send(format!("{line}\r\n").as_bytes()).unwrap();

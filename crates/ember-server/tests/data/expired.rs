@@ -1,10 +1,10 @@
-//! Keys that have expired without any access: they are removed by the first command that visits them.
+//! Keys that have expired and were not accessed since: the first command that visits them removes them.
 
 use ember_testkit::{RawClient, Server, Value};
 
 use crate::{MODES, clients, start};
 
-/// A server that keeps expired keys until a command accesses them.
+/// Starts a server that removes expired keys only when a command accesses them.
 fn keeping(mode: &[&str]) -> Server {
     let server = start(&[mode, &["--enable-debug-command", "yes"]].concat());
     assert_eq!(server.client().run("DEBUG SET-ACTIVE-EXPIRE 0"), Value::ok());
@@ -16,7 +16,7 @@ fn expired(client: &mut RawClient, keys: &[&str]) {
     for key in keys {
         assert_eq!(client.run(&format!("SET {key} value PX 1")), Value::ok());
     }
-    // Reading the time to live would remove them.
+    // Waiting by reading the time to live would remove the keys.
     assert_eq!(client.run("DEBUG SLEEP 0.005"), Value::ok());
 }
 
@@ -58,7 +58,7 @@ fn swapdb_does_not_remove_expired_keys() {
     for mode in MODES {
         let server = keeping(mode);
         for mut client in clients(&server) {
-            // The databases with an expired key; the watched one is database 1.
+            // The databases that contain an expired key; the watched key is in database 1.
             for databases in [&[0][..], &[1], &[0, 1]] {
                 assert_eq!(client.run("FLUSHALL"), Value::ok());
                 for database in databases {

@@ -1,4 +1,4 @@
-//! `import-mode`: a server that is being filled from another one removes no key on its own.
+//! `import-mode`: a server that is being filled from another server does not remove expired keys itself.
 
 use ember_testkit::{RawClient, Server, Value, split_arguments, wait_until};
 
@@ -13,14 +13,14 @@ fn importing(mode: &[&str]) -> Server {
     start(&[mode, &["--import-mode", "yes", "--enable-debug-command", "yes"]].concat())
 }
 
-/// A client that imports data.
+/// Opens a connection that imports data.
 fn source(server: &Server) -> RawClient {
     let mut source = server.client();
     assert_eq!(ask(&mut source, "CLIENT IMPORT-SOURCE ON"), "OK");
     source
 }
 
-/// Waits until only the source finds a key.
+/// Waits until only the import source can read a key.
 fn wait_for_expiry(client: &mut RawClient, key: &str) {
     wait_until("the key expires", || ask(client, &format!("EXISTS {key}")) == "(integer) 0");
 }
@@ -58,7 +58,7 @@ fn expired_keys_stay_and_are_visible_only_to_import_sources() {
             wait_for_expiry(&mut client, "s");
             wait_for_expiry(&mut client, "l");
             wait_until("the field expires", || ask(&mut client, "HEXISTS h f") == "(integer) 0");
-            // Reading removes nothing.
+            // Reading does not remove the keys.
             let hidden = [
                 ("GET s", "(nil)"),
                 ("TTL s", "(integer) -2"),
@@ -104,13 +104,13 @@ fn expired_keys_stay_and_are_visible_only_to_import_sources() {
             assert_eq!(source.run("KEYS *").elements().unwrap().len(), 3);
             let scanned = source.run("SCAN 0 COUNT 10000");
             assert_eq!(scanned.elements().unwrap()[1].elements().unwrap().len(), 3);
-            // In one pipeline, as an ordinary client and as the source.
+            // One pipeline reads as an ordinary client and as the import source.
             let lines = ["CLIENT IMPORT-SOURCE OFF", "GET s", "CLIENT IMPORT-SOURCE ON", "GET s"];
             let words = lines.map(|line| line.split(' ').collect::<Vec<_>>());
             let answers = source.pipeline(&words).unwrap();
             assert_eq!((shown(&answers[1]), shown(&answers[3])), ("(nil)".to_owned(), "\"2\"".to_owned()));
         }
-        // The key is removed when the server decides again.
+        // The key is removed once the server itself expires keys again.
         assert_eq!(ask(&mut source, "CONFIG SET import-mode no"), "OK");
         let mut client = server.client();
         wait_until("all keys have expired", || ask(&mut client, "DBSIZE") == "(integer) 1");
@@ -151,7 +151,7 @@ fn an_expiry_that_has_passed_is_kept() {
         assert_eq!(ask(&mut source, "PEXPIRETIME a"), "(integer) 1000");
         assert_eq!(ask(&mut source, "HPEXPIRETIME e FIELDS 1 f"), "1) (integer) 1000");
         assert_eq!(ask(&mut client, "MGET a b c"), "1) (nil)\n2) (nil)\n3) (nil)");
-        // A write to a key that is hidden from the client creates a new one.
+        // A write to a key that is hidden from the client creates a new key.
         assert_eq!(ask(&mut client, "APPEND a x"), "(integer) 1");
         assert_eq!(ask(&mut source, "GET a"), "\"x\"");
         assert_eq!(ask(&mut source, "TTL a"), "(integer) -1");

@@ -1,4 +1,4 @@
-//! Live queries: their memory is counted as by the allocator, and bounded whether or not clients read.
+//! Live queries: the counted memory equals the allocator's count, and is limited whether or not clients read.
 
 use std::collections::HashMap;
 use std::thread;
@@ -9,15 +9,16 @@ use ember_testkit::{RawClient, Server};
 use crate::watched_results::{next_result, pushed, resp3};
 use crate::{MODES, start};
 
-/// The number of measured watches; fewer in a debug build.
+/// The number of measured watches, which is lower in a debug build.
 const WATCHES: usize = if cfg!(debug_assertions) { 20_000 } else { 100_000 };
 
-/// Commands in one pipeline.
+/// The number of commands in one pipeline.
 const BATCH: usize = 1000;
 
-/// Makes each of these connections watch its share of the keys; returns the bytes allocated by the allocator's count,
-/// and those counted in `mem_watches`. Threads cache no freed memory, which the allocator would count as allocated. The
-/// first quarter is not measured, because tables begin with unused capacity.
+/// Makes each of `connections` connections watch its share of the keys. Returns the allocated bytes by the allocator's
+/// count, and the bytes counted in `mem_watches`. Thread caches are disabled, because the allocator counts the freed
+/// memory in them as allocated. The first quarter of the watches is not measured, because tables begin with unused
+/// capacity.
 fn taken(connections: usize, key_of: impl Fn(usize, usize) -> String) -> (u64, u64) {
     let server = Server::builder(env!("CARGO_BIN_EXE_ember-server"))
         .arguments(MODES[0])
@@ -43,9 +44,9 @@ fn taken(connections: usize, key_of: impl Fn(usize, usize) -> String) -> (u64, u
     (after.0 - before.0, after.1 - before.1)
 }
 
-/// The allocator's count of allocated bytes, and the bytes counted for watches.
+/// Returns the allocator's count of allocated bytes, and the bytes counted for watches.
 fn memory(admin: &mut RawClient) -> (u64, u64) {
-    // The allocator's figures in INFO are up to 100 ms old.
+    // The allocator's statistics in INFO are up to 100 ms old.
     thread::park_timeout(Duration::from_millis(200));
     (admin.info_number("used_memory"), admin.info_number("mem_watches"))
 }
@@ -66,7 +67,7 @@ fn memory_of_many_watchers_of_the_same_keys_is_counted() {
     assert_near(taken(500, |_, key| format!("key:{key:09}")));
 }
 
-/// Keys that the stalled client watches, and the length of their values.
+/// The number of keys that the stalled client watches; the next constant is the length of their values in bytes.
 const LARGE_KEYS: usize = 48;
 const LARGE_BYTES: usize = 512 * 1024;
 const MEMORY_MAX: u64 = 8 << 20;

@@ -1,4 +1,4 @@
-//! Long calls: they have the replies and effects of short ones, and delay no other client.
+//! Long-running commands have the same replies and effects as short ones, and delay no other client.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -8,7 +8,7 @@ use ember_testkit::{Directory, OnDrop, Random, RawClient, Server, Value};
 use crate::blocking::{read, shown, wait_for_blocked};
 use crate::{MODES, clients, start};
 
-/// A server for which a call that reads more than two elements is long.
+/// Starts a server that treats a call that reads more than two elements as long-running.
 pub(crate) fn start_with_long_calls(mode: &[&str], more: &[&str]) -> Server {
     let arguments = [mode, &["--long-call-elements", "2"], more].concat();
     Server::start(env!("CARGO_BIN_EXE_ember-server"), &arguments)
@@ -97,7 +97,7 @@ fn long_calls_return_and_store_the_same_as_short_ones() {
         assert!(long.client().info_number("ember_long_calls") >= 2 * (CALLS.len() as u64 - 9));
         assert_eq!(short.client().info_number("ember_long_calls"), 0);
         assert_eq!(long.client().info_number("blocked_clients"), 0);
-        // Each is counted once.
+        // Each call is counted once.
         let stats = long.client().run("INFO commandstats").text();
         assert!(stats.contains("cmdstat_sdiffstore:calls=4,"), "{stats}");
     }
@@ -144,7 +144,7 @@ fn many_short_searches_count_as_a_long_one() {
         assert_eq!(client.pipeline(&[&words[..]; 9]).unwrap(), vec![found.clone(); 9]);
         // A single search in a turn runs under the locks.
         assert!((4..=8).contains(&client.info_number("ember_long_calls")), "{mode:?}");
-        // A transaction runs all of them under the locks.
+        // A transaction runs all of its searches under the locks.
         let before = client.info_number("ember_long_calls");
         client.run("MULTI");
         (0..5).for_each(|_| _ = client.run(search));
@@ -203,7 +203,7 @@ fn other_clients_observe_a_long_call_and_its_events_once() {
         assert_eq!(seen.matches("SDIFFSTORE").count(), 1, "{seen}");
         let events: Vec<String> = (0..4).map(|_| read(&mut listener)).collect();
         assert!(events[0].contains("\"new\"") && events[2].contains("\"sdiffstore\""), "{events:?}");
-        // An overwritten key is not new.
+        // Overwriting a key does not send the `new` notification.
         assert_eq!(shown(&client.run("SDIFFSTORE to t s")), "(integer) 1", "{mode:?}");
         let events: Vec<String> = (0..2).map(|_| read(&mut listener)).collect();
         assert!(events.iter().all(|event| event.contains("sdiffstore")), "{events:?}");
@@ -214,7 +214,7 @@ fn other_clients_observe_a_long_call_and_its_events_once() {
     }
 }
 
-/// A call of a tenth of a second and more: LCS of two long strings.
+/// Sends a call that takes at least 0.1 s: LCS of two long strings.
 fn send_lcs(client: &mut RawClient, lengths: usize) {
     set_long_strings(client, lengths);
     client.send(b"LCS a b LEN\r\n").unwrap();
@@ -318,10 +318,11 @@ fn results_of_long_calls_are_recorded_in_order() {
     }
 }
 
-/// Elements of each value of [`changes`]: enough that a call that names them is long.
+/// The number of elements of each value of [`changes`], so high that a call with all of them as arguments is
+/// long-running.
 const ELEMENTS: usize = 1200;
 
-/// Calls that change or copy values of many elements, each after the calls that create its value.
+/// Returns calls that change or copy values of many elements, each after the calls that create its value.
 fn changes() -> Vec<String> {
     let words = |prefix: &str, suffix: &str| -> String {
         (1..=ELEMENTS).map(|number| format!(" {prefix}{number}{suffix}")).collect()
@@ -372,7 +373,7 @@ fn changes_of_many_elements_are_offloaded_with_equal_results() {
         }
         assert!(client.info_number("ember_long_calls") >= 15, "{mode:?}");
         assert_eq!(client.run("DEBUG DIGEST"), other.run("DEBUG DIGEST"), "{mode:?}");
-        // The removed members depend on chance: the journal has their names.
+        // The removed members are random, so the journal must contain their names.
         let members: String = (0..ELEMENTS).map(|number| format!(" m{number}")).collect();
         assert_eq!(client.run(&format!("SADD p{members}")), Value::Integer(ELEMENTS as i64));
         let before = client.info_number("ember_long_calls");

@@ -1,4 +1,4 @@
-//! Live queries whose first evaluation is slow: their call is answered later, and delays no other client.
+//! Live queries whose first evaluation is slow: the reply to their call is sent later, and no other client is delayed.
 
 use ember_testkit::{RawClient, Value, wait_until};
 
@@ -7,7 +7,7 @@ use crate::long_calls::{set_long_strings, start_with_long_calls};
 use crate::watched_results::{message, next_result, receives_nothing, resp3};
 use crate::{MODES, clients, start};
 
-/// The reply to a watching call, without the version.
+/// Sends a watching call and returns its reply without the version.
 fn answer(client: &mut RawClient, line: &str) -> String {
     let reply = client.run(line);
     let parts: Vec<Value> = match &reply {
@@ -52,7 +52,7 @@ fn a_slow_first_evaluation_is_answered_like_a_fast_one() {
             });
             assert_eq!(std::mem::take(&mut states[0]), states[1], "{mode:?}");
         }
-        // The first evaluation of one runs at the query's owner, that of the other does not.
+        // On the first server the owner of the query runs the first evaluation, on the second server it does not.
         let runs = [start_with_long_calls(mode, &[]), start(mode)].map(|server| {
             server.client().run("RPUSH l a b c d e");
             let mut client = server.client();
@@ -201,10 +201,10 @@ fn a_write_waits_for_one_of_the_queries_of_its_key_at_most() {
             })
             .collect();
         runs.sort_unstable();
-        // The running one, and those that ran between the replies: more on a busy machine.
+        // The query that is running, and those that run between the replies: more on a busy machine.
         assert!(runs[5] <= 4, "{mode:?}: writes have waited for {runs:?} queries");
         assert!(runs[10] < QUERIES as u64 / 2, "{mode:?}: writes have waited for {runs:?} queries");
-        // States are late, but the last one of each query arrives.
+        // States are delayed, but the last state of each query arrives.
         let version = |text: &str| text.rsplit_once("\"len\":").map(|(_, rest)| rest.to_owned());
         writer.command(&[&b"SET"[..], b"a", &[b'x'; 900]]);
         writer.command(&[&b"SET"[..], b"b", &[b'x'; 900]]);

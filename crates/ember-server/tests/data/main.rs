@@ -26,17 +26,17 @@ use ember_testkit::{RawClient, Server};
 const MODES: [&[&str]; 3] =
     [&["--shards", "2", "--concurrent", "yes"], &["--shards", "2", "--concurrent", "no"], &["--shards", "1"]];
 
-/// A server of this build in a mode.
+/// Starts a server of this build in a mode.
 fn start(mode: &[&str]) -> Server {
     Server::start(env!("CARGO_BIN_EXE_ember-server"), mode)
 }
 
-/// The same, with values that stay in memory in every run of the tests.
+/// Like [`start`], with demotion disabled even if other servers of the tests demote values.
 fn start_with_values(mode: &[&str]) -> Server {
     Server::builder(env!("CARGO_BIN_EXE_ember-server")).arguments(mode).keeps_values().start()
 }
 
-/// Clients of both protocols.
+/// Opens a connection of each protocol.
 fn clients(server: &Server) -> [RawClient; 2] {
     let (two, mut three) = (server.client(), server.client());
     assert!(!three.run("HELLO 3").is_error());

@@ -19,12 +19,12 @@ const WRITING: &str = "(error) IOERR error or timeout writing to target instance
 /// A long timeout for a step of a transfer.
 const TIMEOUT_MS: u32 = 60_000;
 
-/// A target for the tests: it sends the answers of the test, when the test says so.
+/// A simulated target of MIGRATE, which sends the replies that the test determines, when the test requests them.
 struct Target {
     port: u16,
-    /// Each request as received.
+    /// The received requests, unchanged.
     requests: Receiver<Vec<u8>>,
-    /// Answers to be sent; `None` closes the connection.
+    /// Replies to be sent; `None` closes the connection.
     answers: Sender<Option<Vec<u8>>>,
     thread: JoinHandle<()>,
 }
@@ -48,7 +48,7 @@ impl Target {
         self.answers.send(Some(bytes.to_vec())).unwrap();
     }
 
-    /// The name and the key of the next request.
+    /// Returns the command name and the key of the next request.
     fn next(&self) -> (String, String) {
         let request = self.requests.recv().unwrap();
         let text = String::from_utf8_lossy(&request).into_owned();
@@ -56,7 +56,7 @@ impl Target {
         (lines.nth(2).unwrap().to_owned(), lines.nth(1).unwrap().to_owned())
     }
 
-    /// Reads the requests of a new connection up to the one with the key.
+    /// Reads the requests of a new connection up to the request with a key; returns the key.
     fn take_key(&self) -> String {
         assert_eq!(self.next().0, "SELECT");
         self.answer(b"+OK\r\n");
@@ -89,7 +89,7 @@ fn serve(stream: TcpStream, seen: &Sender<Vec<u8>>, to_send: &Receiver<Option<Ve
     reading.join().unwrap();
 }
 
-/// A value that takes about this number of bytes in transfer: it repeats only at distances beyond the reach of
+/// Returns a value whose payload has about `length` bytes: its bytes repeat only at distances beyond the window of the
 /// compression.
 fn incompressible(length: usize) -> Vec<u8> {
     let mut bytes = Random::new(1).bytes(64 * 1024).repeat(length.div_ceil(64 * 1024));
@@ -101,7 +101,7 @@ fn migrate(port: u16, key: &str, rest: &str) -> String {
     format!("MIGRATE 127.0.0.1 {port} {key} 0 {TIMEOUT_MS}{rest}")
 }
 
-/// A call with an empty key argument.
+/// Runs a MIGRATE with an empty key argument and returns its reply.
 fn migrate_keys(client: &mut RawClient, port: u16, rest: &str) -> String {
     let mut words = vec!["MIGRATE".to_owned(), "127.0.0.1".to_owned(), port.to_string(), String::new()];
     words.extend(["0".to_owned(), TIMEOUT_MS.to_string()]);
@@ -142,7 +142,7 @@ fn keys_move_with_their_values_and_expiries() {
             assert!((900..=1000).contains(&ttl), "{ttl}");
             assert_eq!(ask(&mut target, "TTL l"), "(integer) -1");
             assert_eq!(ask(&mut client, &migrate(port, "s", "")), "NOKEY");
-            // From one database to another.
+            // Migrates a key to another database.
             client.run("SELECT 3");
             client.run("SET k 3");
             assert_eq!(ask(&mut client, &format!("MIGRATE localhost {port} k 7 5000")), "OK");
@@ -166,7 +166,7 @@ fn several_keys_move_with_one_call() {
         assert_eq!(migrate_keys(&mut client, port, "KEYS a none b KEYS"), "OK");
         assert_eq!(ask(&mut client, "KEYS *"), "1) \"c\"");
         assert_eq!(ask(&mut target, "MGET a b KEYS"), "1) \"1\"\n2) \"2\"\n3) \"4\"");
-        // Exactly the keys that the target refuses stay.
+        // Exactly the keys that the target refuses remain on the source.
         client.run("MSET a 5 d 6");
         let busy = "(error) ERR Target instance replied with error: BUSYKEY Target key name already exists.";
         assert_eq!(migrate_keys(&mut client, port, "KEYS c a d"), busy);
@@ -231,12 +231,12 @@ fn the_target_checks_the_rights_of_the_sender() {
         assert_eq!(ask(&mut client, &migrate(port, "a", " AUTH wrong")), wrong);
         assert_eq!(ask(&mut client, &migrate(port, "a", " AUTH2 mover secret")), wrong);
         assert_eq!(ask(&mut client, &migrate(port, "a", " AUTH secret")), "OK");
-        // A cached connection is used only by clients that know the password.
+        // A cached connection is used only for calls with the correct password.
         let unknown = ask(&mut client, &migrate(port, "b", ""));
         assert_eq!(unknown, format!("{prefix}NOAUTH Authentication required."));
         assert_eq!(ask(&mut client, &migrate(port, "b", " AUTH2 mover hush")), "OK");
         assert_eq!(ask(&mut target, "MGET a b"), "1) \"1\"\n2) \"2\"");
-        // Nor is it used after the password has changed.
+        // A cached connection is not used after the password has changed.
         client.run("SET b 4");
         assert_eq!(ask(&mut target, "ACL SETUSER mover resetpass >louder"), "OK");
         assert_eq!(ask(&mut client, &migrate(port, "b", " REPLACE AUTH2 mover hush")), wrong);
@@ -266,7 +266,7 @@ fn transactions_and_scripts_migrate_keys_too() {
         let reply = client.command(&["EVAL", script, "1", "a", &port.to_string()]);
         assert_eq!(shown(&reply), "1) OK\n2) (integer) 0", "{mode:?}");
         assert_eq!(ask(&mut target, "GET a"), "\"x\"");
-        // An error keeps the key on the source.
+        // If the target returns an error, the key remains on the source.
         client.run("SET a 2");
         let script = "return redis.pcall('MIGRATE', '127.0.0.1', ARGV[1], KEYS[1], 0, 60000)";
         let reply = client.command(&["EVAL", script, "1", "a", &port.to_string()]);
@@ -284,7 +284,7 @@ fn writers_wait_until_the_target_has_the_key_and_readers_do_not() {
         client.run("RPUSH list a b");
         client.send(format!("{}\r\nPING\r\n", migrate(target.port, "list", "")).as_bytes()).unwrap();
         assert_eq!(target.take_key(), "list");
-        // The worker serves other clients; with one shard it is the same worker.
+        // The worker serves other clients during the transfer; with one shard it is the same worker.
         assert_eq!(ask(&mut other, "LRANGE list 0 -1"), "1) \"a\"\n2) \"b\"");
         assert_eq!(ask(&mut other, "SET other x"), "OK");
         let mut writers: Vec<RawClient> = (0..4).map(|_| server.client()).collect();
@@ -398,7 +398,7 @@ fn waiting_for_a_hanging_target_ends_at_the_timeout() {
         assert!(begun.elapsed() >= Duration::from_millis(300));
         assert_eq!(ask(&mut client, "APPEND k x"), "(integer) 2", "the key is released");
         target.end();
-        // A target that does not read: the transfer times out once the buffers are full.
+        // If the target does not read, the transfer times out once the buffers are full.
         client.command(&[&b"SET"[..], b"k", &incompressible(50_000_000)]);
         let deaf = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = deaf.local_addr().unwrap().port();
@@ -436,7 +436,7 @@ fn a_disconnected_client_does_not_stop_the_transfer() {
         assert_eq!(target.take_key(), "k");
         target.answer(b"+OK\r\n");
         assert_eq!(client.read_to_close().unwrap(), b"+OK\r\n", "{mode:?}");
-        // A closed client receives none, but the transfer is completed.
+        // A disconnected client receives no reply, but the transfer is completed.
         let mut client = server.client();
         let id = client.run("CLIENT ID").integer().unwrap();
         client.send(format!("{}\r\n", migrate(target.port, "l", "")).as_bytes()).unwrap();
@@ -555,7 +555,7 @@ fn no_write_is_lost_while_a_key_moves_repeatedly() {
         let is_over = AtomicBool::new(false);
         let written: i64 = thread::scope(|scope| {
             let is_over = &is_over;
-            // Also when this thread panics.
+            // The other threads are also stopped when this thread panics.
             let ending = OnDrop(|| is_over.store(true, Ordering::Relaxed));
             let writers: Vec<_> = (0..5)
                 .map(|kind| {
@@ -570,7 +570,7 @@ fn no_write_is_lost_while_a_key_moves_repeatedly() {
                                     client.run("INCR k");
                                     client.run("EXEC")
                                 }
-                                // With exclusive access, for which starting calls wait.
+                                // A transaction with exclusive access, during which no other call starts.
                                 2 => {
                                     client.run("MULTI");
                                     client.run("DBSIZE");

@@ -4,7 +4,7 @@ use ember_testkit::{RawClient, Value};
 
 use crate::{MODES, start};
 
-/// The next line without its time and client address.
+/// Returns the next line without its time and client address.
 fn line(monitor: &mut RawClient) -> String {
     let text = monitor.read_value().unwrap().text();
     let (head, call) = text.split_once("] ").unwrap();
@@ -42,7 +42,7 @@ fn a_monitor_sees_a_script_and_then_its_calls() {
             "0 \"PING\"",
         ] {
             let line = line(&mut monitor);
-            // The database shown is the one after the call.
+            // The shown database is the one selected after the call.
             assert_eq!(
                 line.trim_start_matches(|digit: char| digit.is_ascii_digit()),
                 &wanted[1..],

@@ -19,7 +19,7 @@ fn strings(value: &Value) -> Vec<String> {
 fn earlier_messages_arrive_before_the_end_of_a_subscription() {
     for mode in MODES {
         let server = start(mode);
-        // On different workers, in one of the rounds at least.
+        // The publishers are on different workers in at least one of the rounds.
         let mut publishers = [server.client(), server.client()];
         let mut subscriber = server.client();
         for round in 0..1000 {
@@ -86,7 +86,7 @@ fn messages_reach_channels_patterns_and_shard_channels_in_both_protocols() {
             let list = publisher.run("CLIENT LIST").text();
             assert!(list.contains("flags=P ") && list.contains(" sub=1 psub=2 ssub=1 "), "{list}");
             drop(client);
-            // A disconnected client is not subscribed.
+            // A disconnected client is no longer subscribed.
             while publisher.run("PUBLISH a x").integer() != Some(0) {}
             assert_eq!(publisher.run("PUBSUB CHANNELS").elements(), Some(&[][..]));
         }

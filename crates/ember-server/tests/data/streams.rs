@@ -1,5 +1,5 @@
-//! Blocking readers of streams: what wakes them, which consumer of a group receives an entry, and how their waiting
-//! ends.
+//! Blocking readers of streams: changes that wake them, the consumer of a group that receives an entry, and the end of
+//! their waiting.
 
 use std::time::Instant;
 

@@ -1,5 +1,5 @@
-//! Client-side caching: a client is notified of keys it has read, of prefixes, of all keys at a flush, and of nothing
-//! else.
+//! Client-side caching: a client is notified only of changes to keys it has read, of changes under its prefixes, and of
+//! flushes.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ fn resp3(server: &Server) -> RawClient {
     client
 }
 
-/// The keys of the next invalidation; `None` for all keys.
+/// Receives the next invalidation and returns its keys; `None` for all keys.
 fn invalidated(client: &mut RawClient) -> Option<Vec<String>> {
     let value = client.read_value().unwrap();
     let Value::Push(parts) = &value else { panic!("no push: {value:?}") };
@@ -23,7 +23,7 @@ fn invalidated(client: &mut RawClient) -> Option<Vec<String>> {
 
 /// Whether the client has received no invalidation: the next message is the reply to PING.
 fn receives_nothing(client: &mut RawClient) -> bool {
-    // Twice, so that messages between workers have arrived.
+    // Sent twice, so that messages between workers have arrived.
     (0..2).all(|_| client.run("PING").text() == "PONG")
 }
 
@@ -41,7 +41,7 @@ fn a_broadcast_begins_with_the_next_command_of_the_same_pipeline() {
 
 #[test]
 fn a_client_is_notified_once_of_a_key_it_has_read() {
-    // Changes of the key `a`, a string, by another client.
+    // Changes of the string `a` by another client.
     let changes = [
         "SET a 2",
         "DEL a",
@@ -185,7 +185,7 @@ fn many_prefixes_do_not_delay_other_clients() {
     let sets: Vec<[String; 3]> =
         (0..20_000).map(|number| ["SET".to_owned(), format!("{number}"), "1".to_owned()]).collect();
     other.pipeline(&sets).unwrap();
-    // Comparing each with each other would take ten seconds and more.
+    // Comparing each prefix with each other one would take at least ten seconds.
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     other.run("SET 059999:key 1");
     assert_eq!(invalidated(&mut client), Some(vec!["059999:key".to_owned()]));
@@ -249,7 +249,7 @@ fn the_table_is_bounded() {
     }
     let total = other.info_number("tracking_total_keys");
     assert!((1..=1024).contains(&total) && dropped > 0, "{total} keys, {dropped} invalidated");
-    // A limit below the number of shards is reached gradually.
+    // A limit below the number of shards takes effect gradually.
     other.run("CONFIG SET tracking-table-max-keys 3");
     wait_until("the table is smaller", || other.info_number("tracking_total_keys") <= 3);
     (4..=total).for_each(|_| assert!(invalidated(&mut client).is_some()));
@@ -261,7 +261,7 @@ fn a_broadcast_has_a_message_for_each_prefix_with_all_of_its_keys() {
     for mode in MODES {
         let server = start(mode);
         let (mut client, mut other) = (resp3(&server), server.client());
-        // Earlier reads do not count any more.
+        // Earlier reads are no longer tracked.
         assert_eq!(client.run("CLIENT TRACKING ON"), Value::ok());
         client.run("GET a:1");
         assert_eq!(client.run("CLIENT TRACKING OFF"), Value::ok());
@@ -288,7 +288,7 @@ fn clients_with_noloop_are_notified_of_expiry() {
             client.run("SET short x PX 300");
             assert!(!client.run("GET short").is_error());
             assert_eq!(client.run("SET other x"), Value::ok());
-            // Whether the client's access or active expiry finds it.
+            // The key is removed by the client's access or by active expiry.
             assert_eq!(invalidated(&mut client), Some(vec!["short".to_owned()]), "{mode:?} {options}");
             assert!(receives_nothing(&mut client));
         }
@@ -310,7 +310,7 @@ fn a_lower_limit_on_tracked_keys_applies_at_once_even_in_a_transaction() {
         assert_eq!(client.read_value().unwrap().text(), "QUEUED");
         assert_eq!(client.read_value().unwrap().elements().unwrap()[0].text(), "PONG");
 
-        // The client that sets the limit is notified too, in spite of NOLOOP, and after its transaction.
+        // The client that sets the limit is also notified, in spite of NOLOOP, after its transaction.
         admin.run("CONFIG SET tracking-table-max-keys 2");
         client.run("MGET 1{tag} 2{tag}");
         client.send(b"MULTI\r\nCONFIG SET tracking-table-max-keys 1\r\nPING\r\nEXEC\r\n").unwrap();

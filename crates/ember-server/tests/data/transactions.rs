@@ -6,7 +6,7 @@ use ember_testkit::{RawClient, Value};
 
 use crate::{MODES, clients, start};
 
-/// Sends lines and returns the replies as redis-cli shows them.
+/// Sends lines and returns the replies, formatted as by redis-cli.
 fn run_all(client: &mut RawClient, lines: &[&str]) -> Vec<String> {
     lines.iter().map(|line| ember_testkit::render(&client.run(line)).trim_end().to_owned()).collect()
 }
@@ -71,7 +71,7 @@ fn commands_about_the_transaction_itself_are_not_queued() {
 
 #[test]
 fn a_change_of_a_watched_key_makes_exec_return_null() {
-    // Changes by another client in between, and whether they change the key `a`, which expires much later.
+    // Calls by another client between WATCH and EXEC, and whether they change the key `a`, which expires much later.
     let cases = [
         ("SET a 2", true),
         ("SET b 2", false),
@@ -122,7 +122,7 @@ fn expiry_or_eviction_of_a_watched_key_makes_exec_return_null() {
         run_all(&mut client, &["SET a 1 PX 20", "WATCH a", "MULTI", "PING"]);
         while other.run("EXISTS a").integer() == Some(1) {}
         assert_eq!(client.run("EXEC").elements(), None, "{mode:?}");
-        // A key that is already removed when it is first watched does not expire again.
+        // A key that was already expired when it was watched does not abort the transaction.
         run_all(&mut client, &["WATCH a", "MULTI", "PING"]);
         assert!(client.run("EXEC").elements().is_some());
 
@@ -154,7 +154,7 @@ fn no_client_sees_part_of_a_transaction() {
     for mode in MODES {
         let server = start(mode);
         let address = server.address();
-        // Confined transactions and transactions with exclusive access, with readers at the same time; the sum of the
+        // Confined transactions and transactions with exclusive access run concurrently with readers; the sum of the
         // keys is constant.
         let writers: Vec<_> = ["MGET a b c d", "DBSIZE"]
             .into_iter()
@@ -241,10 +241,10 @@ fn a_queued_call_holds_no_lock_while_keys_are_evicted() {
     for mode in MODES {
         let server = start(mode);
         let mut client = server.client();
-        // Keys that may not be evicted: the search for keys to evict repeats without result.
+        // These keys must not be evicted, so the search for keys to evict is repeated without result.
         (0..200).for_each(|number| _ = client.run(&format!("SET k{number} v")));
         assert_eq!(client.run("CONFIG SET maxmemory-policy volatile-random maxmemory 1"), Value::ok());
-        // Calls on elements of one key are prepared together, under its lock, before the first is queued.
+        // Calls on elements of one key are prepared together, under the key's lock, before the first call is queued.
         let calls: Vec<String> = (0..16).map(|number| format!("HSET h f{number} v")).collect();
         let batch = ["MULTI", &calls.join("\r\n"), "DISCARD", ""].join("\r\n");
         for _ in 0..50 {

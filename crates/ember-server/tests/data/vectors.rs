@@ -1,4 +1,4 @@
-//! Vectors that are linked while commands run: they are found as soon as they are acknowledged, under any load.
+//! Vectors that are linked while commands run: searches find them as soon as they are acknowledged, under any load.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -8,7 +8,7 @@ use ember_testkit::{Directory, OnDrop, Random, RawClient, Server, Value, wait_un
 use crate::blocking::shown;
 use crate::{MODES, start};
 
-/// So high that sets of a few thousand are not searched exactly.
+/// A number of dimensions so high that sets of a few thousand vectors are not searched exactly.
 const DIM: usize = 96;
 
 fn blob(random: &mut Random) -> Vec<u8> {
@@ -20,7 +20,8 @@ fn vadd(client: &mut RawClient, name: &str, blob: &[u8]) -> Value {
     client.command(&words)
 }
 
-/// The number of unlinked vectors of a set: the last field of VECTOR.INFO; 0 if the set does not exist.
+/// Returns the number of unlinked vectors of a set, which is the last field of VECTOR.INFO; 0 if the set does not
+/// exist.
 fn pending(client: &mut RawClient) -> usize {
     let info = shown(&client.run("VECTOR.INFO v"));
     info.rsplit([':', ' ', ')', '\n']).find_map(|word| word.trim().parse().ok()).unwrap_or(0)
@@ -35,7 +36,7 @@ fn an_element_is_found_as_soon_as_vadd_has_replied() {
         for id in 0..3500 {
             let (name, blob) = (format!("e{id}"), blob(&mut random));
             assert_eq!(vadd(&mut one, &name, &blob), Value::Integer(1), "{mode:?}");
-            // After the first thousands, a search uses the graph.
+            // After the first few thousand vectors, a search uses the graph.
             if id % 100 == 0 || id > 3300 {
                 let found = other.command(&[&b"VSIM"[..], b"v", b"FP32", &blob, b"COUNT", b"1"]);
                 assert_eq!(shown(&found).split('"').nth(1), Some(&*name), "{mode:?}: {found:?}");
@@ -57,7 +58,7 @@ fn additions_beyond_the_linking_backlog_wait_and_are_answered() {
         let (mut client, mut reader) = (server.client(), server.client());
         let stops = AtomicBool::new(false);
         thread::scope(|scope| {
-            // The reader is stopped whatever fails.
+            // Stops the reader, even if the test fails.
             let _stop = OnDrop(|| stops.store(true, Ordering::Relaxed));
             scope.spawn(|| {
                 while !stops.load(Ordering::Relaxed) {
@@ -89,7 +90,7 @@ fn additions_beyond_the_linking_backlog_wait_and_are_answered() {
     }
 }
 
-/// One of the two vectors that an element can have.
+/// Returns one of the two vectors that an element can have.
 fn vector_of(id: u64, is_second: bool) -> Vec<f32> {
     let mut random = Random::new(id * 2 + u64::from(is_second) + 1);
     (0..DIM).map(|_| random.below(2001) as f32 / 1000.0 - 1.0).collect()
@@ -104,7 +105,8 @@ fn score(a: &[f32], b: &[f32]) -> f64 {
     (1.0 + product(a, b) / (product(a, a) * product(b, b)).sqrt()) / 2.0
 }
 
-/// The result of a search: elements and scores, each of which is that of a vector that the element can have.
+/// Runs a search and returns its elements and scores, after checking that each score belongs to a vector that the
+/// element can have.
 fn found(client: &mut RawClient, query: &[f32], count: &str) -> Vec<(u64, f64)> {
     let blob = blob_of(query);
     let words = [&b"VSIM"[..], b"v", b"FP32", &blob, b"COUNT", count.as_bytes(), b"WITHSCORES"];
@@ -135,7 +137,8 @@ fn results_during_changes_have_correct_distances() {
                 threads.push(scope.spawn(move || {
                     let (mut client, mut random) = (server.client(), Random::new(writer + 1));
                     let mut changes = 0;
-                    // Only this thread changes these elements. More are added than removed until there are thousands.
+                    // Only this thread changes these elements. More elements are added than removed until there are
+                    // thousands.
                     while !stops.load(Ordering::Relaxed) {
                         let id = writer * 10_000 + random.below(3000) as u64;
                         let (is_second, name) = (random.below(2) == 1, id.to_string());
@@ -155,7 +158,7 @@ fn results_during_changes_have_correct_distances() {
                         match hit {
                             Some(_) if is_removed => panic!("{mode:?}: {id} is removed: {hits:?}"),
                             Some((_, score)) => assert!(*score > 0.999, "{mode:?}: {id} was replaced"),
-                            // It has to be found while it waits to be linked, and nearly always later.
+                            // The element must be found while it waits to be linked, and nearly always afterwards.
                             None => changes += u64::from(!is_removed) << 32,
                         }
                         changes += 1;
@@ -269,7 +272,7 @@ fn lists_are_built_while_commands_run() {
 #[test]
 fn lists_and_graphs_are_loaded_from_files() {
     for mode in MODES {
-        // With a preamble, a rewritten file has whole indexes, else their commands.
+        // With a preamble, a rewritten file contains whole indexes; otherwise it contains commands.
         for preamble in ["yes", "no"] {
             let directory = Directory::new("vectors");
             let vectors: Vec<Vec<f32>> = (0..800).map(|id| vector_of(id, false)).collect();
@@ -340,7 +343,7 @@ fn a_snapshot_does_not_block_a_vector_set() {
         }
         let names = client.run("VRANGE v - +");
         let exact = client.run("VSIM v ELE e500 TRUTH WITHSCORES COUNT 1200");
-        // Each key takes ten seconds, unless a command needs to change it.
+        // Writing each key takes ten seconds, unless a command needs to change it.
         client.run("CONFIG SET rdb-key-save-delay 10000000");
         assert!(!client.run("BGSAVE").is_error());
         for id in 0..100 {
@@ -387,7 +390,7 @@ fn elements_are_linked_while_an_aof_is_loaded_without_loss() {
             }
             client.run(exact)
         };
-        // It is killed, and the next server has all data from commands.
+        // The server is killed, and the next server loads all data from commands.
         let server = start();
         let mut client = server.client();
         assert_eq!(client.run(exact), expected, "{mode:?}");

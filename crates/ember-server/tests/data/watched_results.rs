@@ -1,4 +1,5 @@
-//! Live queries: a client that watches a command receives its result, and every new one, whatever has changed it.
+//! Live queries: a client that watches a command receives its result, and each new result, whichever command has
+//! changed it.
 
 use std::time::{Duration, Instant};
 
@@ -6,14 +7,14 @@ use ember_testkit::{RawClient, Server, Value, split_arguments, wait_until};
 
 use crate::{MODES, clients, start};
 
-/// A client of RESP3.
+/// Opens a connection with RESP3.
 pub(crate) fn resp3(server: &Server) -> RawClient {
     let mut client = server.client();
     assert!(!client.run("HELLO 3").is_error());
     client
 }
 
-/// A pushed state: fingerprint, version, result.
+/// Receives a pushed state: fingerprint, version, result.
 pub(crate) fn pushed(client: &mut RawClient) -> (String, String, Value) {
     let value = client.read_value().unwrap();
     let Value::Push(parts) = &value else { panic!("no push: {value:?}") };
@@ -21,7 +22,7 @@ pub(crate) fn pushed(client: &mut RawClient) -> (String, String, Value) {
     (parts[1].text(), parts[2].text(), parts[3].clone())
 }
 
-/// The result of the next state.
+/// Receives the next state and returns its result.
 pub(crate) fn next_result(client: &mut RawClient) -> Value {
     pushed(client).2
 }
@@ -91,7 +92,7 @@ fn a_connection_of_resp2_that_watches_may_only_watch() {
     }
 }
 
-/// A result with its elements sorted, if their order is undefined.
+/// Sorts the elements of a result if their order is undefined.
 fn sorted(mut result: Value) -> Value {
     match &mut result {
         Value::Set(members) => members.sort_by_key(|member| format!("{member:?}")),
@@ -103,7 +104,7 @@ fn sorted(mut result: Value) -> Value {
 
 #[test]
 fn every_cause_of_a_change_notifies_watchers() {
-    // Watched commands, lines before them, and lines that each cause one state.
+    // Watched commands, each with the lines to send before it and the lines that each cause one state.
     let cases: &[(&str, &[&str], &[&str])] = &[
         (
             "GET a",
@@ -235,7 +236,7 @@ fn states_equal_to_the_last_one_are_sent_only_on_request() {
             assert_eq!(next_result(&mut every).text(), "1");
         }
         assert!(receives_nothing(&mut client, &mut writer), "{mode:?}");
-        // A table that grows changes its order.
+        // When the table grows, the order of its elements changes.
         writer.run("SADD s 0 a");
         client.run("SMEMBERS.WATCH s");
         for number in 1..100 {
@@ -331,7 +332,7 @@ fn a_state_can_be_resumed() {
         assert_eq!(next_result(&mut client).text(), "3");
         let (newer, _, _) = open(&format!("SINCE {version}"));
         assert_eq!(newer.get("result").unwrap().text(), "3");
-        // A different history: the result decides.
+        // For a version of a different history, the comparison of results decides.
         let elsewhere = format!("SINCE 00000000-99999999-{}", version.split('-').nth(2).unwrap());
         assert_eq!(open(&elsewhere).0.get("result").unwrap().text(), "3");
         writer.run("SET a 1");
@@ -525,7 +526,8 @@ fn reloaded_data_notify_watchers() {
         let server = Server::builder(env!("CARGO_BIN_EXE_ember-server"))
             .arguments(mode)
             .arguments(&["--enable-debug-command", "yes"])
-            // With a log, states are sent when it has the data they show, which is not so for data loaded by DEBUG.
+            // A state is sent once the journal contains the data that it shows, which does not happen for data loaded
+            // by DEBUG.
             .keeps_values()
             .start();
         let (mut client, mut writer) = (resp3(&server), server.client());
@@ -539,7 +541,7 @@ fn reloaded_data_notify_watchers() {
     }
 }
 
-/// The next message in RESP2: its channel and its text.
+/// Receives the next message in RESP2: its channel and its text.
 pub(crate) fn message(client: &mut RawClient) -> (String, String) {
     let value = client.read_value().unwrap();
     let parts = value.elements().unwrap_or_else(|| panic!("no message: {value:?}"));
@@ -609,7 +611,7 @@ fn states_are_held_until_they_are_durable() {
             writer.run(&format!("SET a {number}"));
             while next_result(&mut client).text() != number.to_string() {}
         }
-        // A killed server has all data whose states were sent.
+        // After a kill, the next server has all data whose states were sent.
         writer.send(b"SET a last\r\n").unwrap();
         let version = loop {
             let (_, version, result) = pushed(&mut client);

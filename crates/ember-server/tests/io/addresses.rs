@@ -13,7 +13,7 @@ use crate::{PATIENCE, alone, builder, program, start, together, wait_until};
 #[test]
 fn tcp_is_served_on_several_addresses_of_both_families() {
     let _machine = together();
-    // In addition to the 127.0.0.1 of every test.
+    // These addresses are added to 127.0.0.1, on which the servers of all tests listen.
     let server = start(&["--bind", "127.0.0.2 ::1"]);
     for host in ["127.0.0.1", "127.0.0.2", "[::1]"] {
         let address: SocketAddr = format!("{host}:{}", server.port()).parse().unwrap();
@@ -54,7 +54,7 @@ fn a_unix_socket_has_its_permissions_replaces_a_stale_one_and_is_removed() {
     let folder = std::env::temp_dir().join(format!("ember-unix-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("server.sock");
-    // As if left by a crash: the file stays when the listener is dropped.
+    // Creates a socket file as a crash would leave it: the file is not removed when the listener is dropped.
     drop(UnixListener::bind(&path).unwrap());
     let mut server = builder(&["--unixsocketperm", "700"]).directory(&folder).unix_socket().start();
     assert_eq!(server.unix_client().run("PING").text(), "PONG");
@@ -123,7 +123,7 @@ fn run(arguments: &[&str]) -> Output {
     while child.try_wait().unwrap().is_none() && Instant::now() < deadline {
         std::thread::yield_now();
     }
-    // The test fails then by the child's exit code.
+    // If this fails, the child has exited, and the test fails because of its exit code.
     let _ = child.kill();
     child.wait_with_output().unwrap()
 }

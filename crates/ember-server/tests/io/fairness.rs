@@ -1,4 +1,4 @@
-//! One connection's endless pipeline does not starve other connections of its worker.
+//! An endless pipeline on one connection does not starve other connections of the same worker.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -26,7 +26,8 @@ impl Times {
     }
 }
 
-/// PINGs to the busy server, each followed by one to an idle server, whose latency is that of the machine.
+/// Asserts low latencies of PINGs to the busy server. Each is followed by a PING to an idle server, which measures the
+/// latency of the machine.
 fn assert_answered_promptly(busy: Times, idle: Times) {
     let count = busy.0.len();
     let (busy, idle) = (busy.p99(), idle.p99());

@@ -1,4 +1,5 @@
-//! A peer that sends its last request and closes its side receives all replies; one that disconnects is released.
+//! A peer that half-closes the connection after its last request receives all replies; the state of a peer that
+//! disconnects is released.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -19,7 +20,7 @@ fn requests_before_a_half_close_are_all_answered() {
                 })
                 .collect();
             let expected = b"+OK\r\n*2\r\n$1\r\nv\r\n$1\r\nv\r\n$1\r\nv\r\n".repeat(count);
-            // In one write with the half-close, so that the server reads both together.
+            // The requests are sent directly before the half-close, so that the server reads both together.
             assert_same(
                 &exchange(server.address(), &request, usize::MAX),
                 &expected,
@@ -47,7 +48,8 @@ fn replies_the_socket_does_not_accept_at_once_are_sent_after_a_half_close() {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.write_all(&encode(&["GET", "k"]).repeat(50)).unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
-        // The server has read the half-close and filled its output before the client reads anything.
+        // Waits until the server has read the half-close and filled its output buffers, before the client reads
+        // anything.
         let mut other = server.client();
         wait_until("the server is ready for the next", || other.run("PING").text() == "PONG");
         let mut got = Vec::new();
@@ -76,7 +78,7 @@ fn peers_that_disconnect_at_any_time_are_released() {
             for request in &requests {
                 let mut stream = TcpStream::connect(server.address()).unwrap();
                 let end = request.len() * (round + 1) / 40;
-                // After many replies the reset can arrive while this thread sends.
+                // If there are many replies, the reset can arrive while this thread sends.
                 let _ = stream.write_all(&request[..end]);
             }
         }

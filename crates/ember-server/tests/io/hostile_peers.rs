@@ -1,5 +1,5 @@
-//! Peers that send garbage, announce large arguments or connect in waves: the server answers the others and releases
-//! the peers.
+//! Peers that send garbage, announce large arguments or connect in waves: the server continues to serve other clients
+//! and releases the memory of these peers.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
@@ -66,7 +66,7 @@ fn announced_lengths_allocate_nothing_until_the_bytes_arrive() {
             client.send(heads[number % heads.len()]).unwrap();
         }
         assert_answers(&server);
-        // The buffer of a large argument has 64 KiB at first.
+        // The buffer of a large argument initially has 64 KiB.
         let grown = rss(&server).saturating_sub(before);
         assert!(grown < 16 * MIB, "{grown} bytes for 200 announced arguments");
         drop(clients);
@@ -91,14 +91,15 @@ fn absurd_lengths_are_errors() {
         let got = String::from_utf8(exchange(server.address(), request.as_bytes(), usize::MAX)).unwrap();
         assert!(got.is_empty() || got.starts_with("-ERR Protocol error: "), "{request:?}: {got:?}");
     }
-    // An endless line.
+    // A line without end.
     let mut client = server.client();
     let _ = client.send(&vec![b'a'; 200_000]);
     assert!(client.read_to_close().unwrap().starts_with(b"-ERR Protocol error: too big inline request"));
     assert_answers(&server);
 }
 
-/// A connection from one of many addresses of this machine, closed by a reset, so that no port stays in TIME_WAIT.
+/// Opens a connection from one of many addresses of this machine. A reset closes it, so that no port remains in
+/// TIME_WAIT.
 fn visit(server: SocketAddr, number: usize) -> TcpStream {
     let source = Ipv4Addr::new(127, 0, 1, (number % 200) as u8 + 1);
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
@@ -180,7 +181,8 @@ fn peers_beyond_the_descriptor_limit_are_served_when_others_disconnect() {
 
     let mut clients: Vec<_> = (0..35).map(|_| server.client()).collect();
     clients.iter_mut().for_each(|client| client.send(b"PING\r\n").unwrap());
-    // In order of arrival: each client that disconnects lets one more in, although no new one connects.
+    // Waiting connections are accepted in order of arrival: when a client disconnects, the next one is accepted,
+    // although no new client connects.
     for mut client in clients {
         assert_eq!(client.read_raw().unwrap(), b"+PONG\r\n");
     }

@@ -1,4 +1,5 @@
-//! Ten thousand idle connections use little memory, are spread over the workers, and are all served afterwards.
+//! Ten thousand idle connections use little memory, are distributed among the workers, and all receive replies
+//! afterwards.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -9,7 +10,7 @@ use ember_testkit::{Server, becomes_true};
 
 use crate::{PATIENCE, alone, builder, encode, rss, start, together, wait_until};
 
-/// Descriptors watched by each of the process's event queues, fewest first.
+/// Returns the numbers of descriptors in the process's event queues, in ascending order.
 fn watched(server: &Server) -> Vec<usize> {
     let folder = format!("/proc/{}/fd", server.pid());
     let mut counts: Vec<usize> = fs::read_dir(folder)
@@ -38,7 +39,7 @@ fn connections_are_spread_evenly_over_the_workers() {
         for client in &mut clients {
             assert_eq!(client.run("PING").text(), "PONG");
         }
-        // Each worker has an event descriptor, and one has the listener.
+        // Each worker also watches an event descriptor, and one worker watches the listener.
         assert_eq!(watched(&server), [51, 52], "{mode:?}");
     }
 }
@@ -47,7 +48,7 @@ fn connections_are_spread_evenly_over_the_workers() {
 fn ten_thousand_idle_connections_take_less_than_a_kibibyte_each() {
     const COUNT: usize = 10_000;
     let _machine = alone();
-    // Half of them are Unix sockets: a test process need not find ten thousand free ports.
+    // Half of the connections use unix sockets, so that fewer free ports are needed.
     let server = builder(&["--shards", "2", "--maxclients", "12000"]).unix_socket().start();
     let ping = encode(&["PING"]);
     let mut reply = [0; 7];
@@ -61,7 +62,7 @@ fn ten_thousand_idle_connections_take_less_than_a_kibibyte_each() {
     let mut tcp: Vec<_> = (0..COUNT / 2).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
     let path = server.unix_socket().unwrap();
     let mut unix: Vec<_> = (0..COUNT / 2).map(|_| UnixStream::connect(path).unwrap()).collect();
-    // Each has run a command and sent half of another: no buffer may remain.
+    // Each connection has run a command and sent half of another; no buffer for it may remain.
     for stream in &mut tcp {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.write_all(&ping).unwrap();

@@ -1,4 +1,4 @@
-//! Guarantees about sockets, tested from outside: bytes in, bytes out, a server process for each test.
+//! Guarantees about sockets, tested by the bytes that a server process receives and sends.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
@@ -29,18 +29,18 @@ use ember_testkit::{Server, ServerBuilder, encode, wait_until};
 const MODES: [&[&str]; 2] =
     [&["--concurrent", "yes", "--shards", "2"], &["--concurrent", "no", "--shards", "2"]];
 
-/// The longest that a test waits for anything.
+/// The maximum time that a test waits for any condition.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Tests that measure time or memory run alone.
 static MACHINE: RwLock<()> = RwLock::new(());
 
-/// Held by a test that measures.
+/// Locks the machine for a test that measures.
 fn alone() -> RwLockWriteGuard<'static, ()> {
     MACHINE.write().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Held by a test that does not.
+/// Shares the machine with other tests that do not measure.
 fn together() -> RwLockReadGuard<'static, ()> {
     MACHINE.read().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
@@ -61,7 +61,7 @@ fn rss(server: &Server) -> u64 {
     server.usage().unwrap().rss_bytes
 }
 
-/// A command as an array of bulk strings.
+/// Encodes a bulk string.
 fn bulk(value: &[u8]) -> Vec<u8> {
     [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat()
 }
@@ -88,7 +88,7 @@ fn exchange(address: SocketAddr, request: &[u8], chunk: usize) -> Vec<u8> {
     })
 }
 
-/// Asserts that two replies are equal, and shows where they differ, instead of megabytes.
+/// Asserts that two replies are equal; the message contains only the place where they differ.
 #[track_caller]
 fn assert_same(got: &[u8], expected: &[u8], what: &str) {
     if got == expected {
@@ -109,7 +109,7 @@ fn assert_same(got: &[u8], expected: &[u8], what: &str) {
     );
 }
 
-/// A number of /proc/PID/io.
+/// Returns a number in `/proc/PID/io` of the server.
 fn system_calls(server: &Server, name: &str) -> u64 {
     let text = fs::read_to_string(format!("/proc/{}/io", server.pid())).unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));

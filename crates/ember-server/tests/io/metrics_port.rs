@@ -1,4 +1,4 @@
-//! Slow, silent or hostile clients of the metrics port: they receive nothing, and disturb no other client.
+//! Slow, silent or hostile clients of the metrics port: they receive no data, and do not affect other clients.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -20,7 +20,7 @@ fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Reads until the server closes the connection, orderly or not.
+/// Reads until the server closes or resets the connection.
 fn read_to_close(stream: &mut TcpStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     match stream.read_to_end(&mut bytes) {
@@ -56,7 +56,7 @@ fn a_scrape_does_not_wait_for_any_number_of_silent_clients() {
     let mut silent: Vec<TcpStream> = Vec::new();
     for number in 0..240 {
         let mut stream = connect(address);
-        // A client that was disconnected to make place for another may be unable to send.
+        // Sending fails if the client was disconnected in favor of another.
         let _ = stream.write_all(&b"GET /metrics HTTP/1.1\r\nHost: x\r\n"[..number % 33]);
         silent.push(stream);
         if number % 80 == 79 {
@@ -148,7 +148,7 @@ fn a_connection_is_answered_once() {
     let _ = stream.write_all(&request);
     let answer = String::from_utf8_lossy(&read_to_close(&mut stream)).into_owned();
     assert!(answer.matches("HTTP/1.1 ").count() <= 1, "{answer}");
-    // An announced body is neither read nor stored.
+    // An announced request body is neither read nor stored.
     let announced = b"GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999\r\n\r\n";
     assert_eq!(http_exchange(server.metrics_address(), announced).unwrap().status, 200);
 }
@@ -167,7 +167,7 @@ fn hostile_scrapers_delay_no_command_and_use_no_memory() {
                     for _ in 0..20 {
                         let mut stream = connect(address);
                         let _ = stream.write_all(&b"GET /metrics HTTP/1.1\r\n\r\n".repeat(100));
-                        // Disconnected without having read anything.
+                        // The clients disconnect without having read anything.
                     }
                 });
             }
@@ -216,7 +216,7 @@ fn dashboard_visitors_that_send_no_request_are_disconnected() {
     let mut client = server.client();
     client.run("AUTH open-sesame");
     let before = rss(&server);
-    // `default:open-sesame`, and an unauthenticated client.
+    // Credentials `default:open-sesame`, and a client without credentials.
     let known = "Authorization: Basic ZGVmYXVsdDpvcGVuLXNlc2FtZQ==\r\n";
     let mut visitors: Vec<TcpStream> = [known, ""]
         .into_iter()

@@ -1,4 +1,4 @@
-//! A slow, obvious model of a server: the reply to each command of a connection.
+//! A simple model of a server, which computes the expected reply to each command of a connection.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// The reply to a command; `None` for one that is not predicted.
+    /// Returns the reply to a command; `None` for a command whose reply the model does not predict.
     pub(crate) fn answer(&mut self, command: &[Vec<u8>]) -> Option<Vec<u8>> {
         let key = |index: usize| (self.database, command[index].clone());
         Some(match command[0].as_slice() {
@@ -70,7 +70,7 @@ impl Model {
     }
 }
 
-/// A random command on keys that begin with `prefix`.
+/// Returns a random command on keys that begin with `prefix`.
 pub(crate) fn random_command(random: &mut Random, prefix: &str) -> Vec<Vec<u8>> {
     let key = |random: &mut Random| format!("{prefix}{}", random.below(60)).into_bytes();
     let value = |random: &mut Random| {

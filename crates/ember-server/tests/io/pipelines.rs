@@ -1,4 +1,4 @@
-//! Pipelines of any depth, split anywhere, are answered in order, in both modes.
+//! Pipelines of any depth, split at arbitrary bytes, are replied to in order, in both modes.
 
 use std::io::{BufReader, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use ember_testkit::{Random, Server, read_frame};
 use crate::model::{Model, random_command};
 use crate::{MODES, PATIENCE, assert_same, bulk, encode, exchange, start, together};
 
-/// Commands with keys in all shards, and their replies.
+/// Returns commands with keys in all shards, and their expected replies.
 fn mixed(count: usize) -> (Vec<u8>, Vec<u8>) {
     let mut model = Model::default();
     let (mut request, mut expected) = (Vec::new(), Vec::new());
@@ -129,7 +129,8 @@ fn large_arguments_are_stored_and_returned_intact_among_small_ones() {
         for (number, length) in
             [1, 32 * 1024 - 1, 32 * 1024, 32 * 1024 + 1, 1024 * 1024, 100_000_000, 5].into_iter().enumerate()
         {
-            // Hundreds of millions of random bytes take too long; the period is no power of two.
+            // Generating hundreds of millions of random bytes would take too long, so the value is periodic; the period
+            // is not a power of two.
             let value: Vec<u8> = random.bytes(10_007).into_iter().cycle().take(length).collect();
             for name in ["big", "other", "third"] {
                 let key = format!("{name}{number}");
@@ -164,7 +165,7 @@ fn a_peer_that_sends_eight_megabytes_before_it_reads_gets_all_replies() {
         let mut client = server.client();
         let value = vec![b'v'; 1000];
         client.command(&[&b"SET"[..], b"k", &value]);
-        // The server would not hold replies of 256 MB; these of 16 MB are more than the sockets accept.
+        // Replies of 16 MB exceed the socket buffers; the server would not buffer replies of 256 MB.
         let get = encode(&["GET", "k"]);
         let filler = encode(&[&b"ECHO"[..], &vec![b'e'; 470]]);
         let pair = [get, filler].concat();
@@ -173,7 +174,7 @@ fn a_peer_that_sends_eight_megabytes_before_it_reads_gets_all_replies() {
         let expected = [bulk(&value), bulk(&vec![b'e'; 470])].concat().repeat(count);
         assert_same(&client.read_bytes(expected.len()).unwrap(), &expected, &format!("{mode:?}"));
 
-        // Short replies are still written while no more requests are received.
+        // Short replies are still written while the server has stopped reading requests.
         let sets = encode(&["SET", "key", "value"]).repeat(1_500_000);
         client.send(&sets).unwrap();
         let expected = b"+OK\r\n".repeat(1_500_000);

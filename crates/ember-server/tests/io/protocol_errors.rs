@@ -1,4 +1,4 @@
-//! Protocol errors close their connection, after the replies before them; inline commands are commands.
+//! Protocol errors close the connection after the preceding replies; inline commands are executed.
 
 use crate::{MODES, encode, exchange, start, together};
 

@@ -1,4 +1,4 @@
-//! Shutdown by signals and by command.
+//! Shutdown by signals and by SHUTDOWN.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ fn sigterm_and_sigint_answer_received_commands_and_exit_with_0() {
             let mut clients: Vec<_> = (0..6).map(|_| server.client()).collect();
             clients[0].command(&[&b"SET"[..], b"k", &value]);
             let idle = server.client();
-            // More replies than the sockets accept, then writes to shards of both workers.
+            // The replies exceed the socket buffers; writes to shards of both workers follow.
             let sets: Vec<u8> = (0..500).flat_map(|n| encode(&["SET", &format!("key{n}"), "v"])).collect();
             let request = [encode(&["GET", "k"]).repeat(20), sets].concat();
             clients.iter_mut().for_each(|client| client.send(&request).unwrap());

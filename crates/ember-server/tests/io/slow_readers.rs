@@ -1,4 +1,5 @@
-//! Peers that do not read their replies: bounded memory, no effect on other clients, and every reply once they read.
+//! Peers that do not read their replies: their replies take a limited amount of memory, do not affect other clients,
+//! and all arrive once the peers read.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use crate::{MODES, PATIENCE, alone, assert_same, builder, bulk, encode, rss, sta
 
 const MIB: u64 = 1024 * 1024;
 
-/// Waits until the server has read and written all it can while no client reads, then returns its memory.
+/// Waits until the server cannot read or write more while no client reads, and then returns its resident memory.
 fn settled_rss(server: &Server) -> u64 {
     let mut last = (Instant::now(), server.usage().unwrap());
     wait_until("the server stops working", || {
@@ -87,7 +88,7 @@ fn assert_pushes_are_bounded(listen: &[&str], act: impl Fn(&mut RawClient)) {
     for mode in MODES {
         let server = start(mode);
         let mut other = server.client();
-        // One client on each worker.
+        // The two clients are on different workers.
         let mut slow = [server.client(), server.client()];
         for slow in &mut slow {
             listen.iter().for_each(|line| assert!(!slow.run(line).is_error(), "{line}"));
@@ -106,14 +107,14 @@ fn assert_pushes_are_bounded(listen: &[&str], act: impl Fn(&mut RawClient)) {
 #[test]
 fn a_monitor_that_does_not_read_costs_bounded_memory() {
     let _machine = alone();
-    // Four bytes of the monitor line for each.
+    // Each byte takes four bytes of the monitor line.
     let value = vec![1; 1_000_000];
     assert_pushes_are_bounded(&["MONITOR"], |client| {
         for _ in 0..150 {
             client.command(&[&b"SET"[..], b"key", &value]);
         }
     });
-    // One line that exceeds the limit.
+    // A single line exceeds the limit.
     assert_pushes_are_bounded(&["MONITOR"], |client| {
         client.command(&[&b"SET"[..], b"key", &value, &value.repeat(60)]);
     });
@@ -152,7 +153,7 @@ fn a_tracking_client_may_read_replies_slowly() {
         let mut client = server.client();
         client.run("HELLO 3");
         client.run("CLIENT TRACKING ON BCAST");
-        // More than the limit of `pubsub`, in one reply.
+        // One reply exceeds the limit of `pubsub`.
         let keys = vec![&b"key"[..]; 80];
         client.send_command(&[&[&b"MGET"[..]], &keys[..]].concat()).unwrap();
         wait_until("the reply is written", || {
@@ -211,7 +212,7 @@ fn the_soft_output_limit_closes_a_slow_reader_after_its_time() {
     let mut slow = server.client();
     let began = Instant::now();
     slow.send(&encode(&["GET", "k"]).repeat(1000)).unwrap();
-    // A client that reads in time stays connected.
+    // A client that reads in time remains connected.
     let mut quick = server.client();
     quick.send(&encode(&["GET", "k"]).repeat(50)).unwrap();
     for _ in 0..50 {
@@ -230,10 +231,10 @@ fn the_query_limit_closes_peers_with_an_endless_command_but_not_with_a_long_pipe
         let mut client = server.client();
         client.set_timeout(PATIENCE).unwrap();
         if arguments.is_empty() {
-            // Many small arguments.
+            // The query buffer limit applies to many small arguments.
             let _ = client.send(&[&b"*1000000\r\n"[..], &b"$10\r\n0123456789\r\n".repeat(200_000)].concat());
         } else {
-            // One large argument.
+            // The query buffer limit applies to one large argument.
             let head = b"*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$100000000\r\n";
             let _ = client.send(&[&head[..], &vec![b'x'; 3_000_000]].concat());
         }
@@ -258,7 +259,7 @@ fn a_peer_that_is_being_closed_and_does_not_read_costs_no_time() {
     let mut other = server.client();
     other.command(&[&b"SET"[..], b"k", &vec![b'v'; 1_000_000]]);
     let mut slow = server.client();
-    // Forty megabytes of replies before the end, and bytes after it that the server never reads.
+    // The requests cause 40 MB of replies before QUIT, and the server never reads the bytes after QUIT.
     slow.send(&[encode(&["GET", "k"]).repeat(40), encode(&["QUIT"]), vec![b'x'; 100_000]].concat()).unwrap();
     settled_rss(&server);
     let before = server.usage().unwrap();
@@ -280,13 +281,13 @@ fn the_hard_output_limit_applies_to_the_replies_of_one_batch_at_any_speed() {
         let mut other = server.client();
         other.command(&[&b"SET"[..], b"k", &vec![b'v'; 30_000]]);
         let mut client = server.client();
-        // Below the limit in each batch.
+        // Each batch is below the limit.
         for _ in 0..10 {
             client.send(&encode(&["GET", "k"]).repeat(2)).unwrap();
             (0..2).for_each(|_| drop(client.read_raw().unwrap()));
         }
         assert_eq!(other.info_number("client_output_buffer_limit_disconnections"), 0);
-        // 2.1 MB, which the socket would accept.
+        // The replies have 2.1 MB, which the socket would accept.
         client.send(&encode(&["GET", "k"]).repeat(70)).unwrap();
         wait_until("the client is disconnected", || {
             other.info_number("client_output_buffer_limit_disconnections") == 1

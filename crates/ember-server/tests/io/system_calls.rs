@@ -1,4 +1,4 @@
-//! A batch costs one read and one write.
+//! A batch requires one read and one write.
 
 use crate::{alone, encode, start, system_calls};
 

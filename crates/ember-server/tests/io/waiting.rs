@@ -1,4 +1,4 @@
-//! Connections that wait for the end of CLIENT PAUSE, or for answers of other workers: nothing is lost or reordered.
+//! Connections that wait for the end of CLIENT PAUSE, or for replies of other workers: no request is lost or reordered.
 
 use crate::{MODES, assert_same, encode, start, together, wait_until};
 
@@ -27,7 +27,7 @@ fn a_paused_pipeline_resumes_where_it_stopped() {
         control.run("CLIENT UNPAUSE");
         assert_same(&client.read_bytes(expected.len() - 5).unwrap(), &expected[5..], &format!("{mode:?}"));
 
-        // A pause that ends after its time.
+        // The pause ends when its time is over.
         control.run("CLIENT PAUSE 50 ALL");
         client.send(&request[..request.len() / 2]).unwrap();
         assert_eq!(client.read_raw().unwrap(), b"$1\r\nv\r\n", "{mode:?}");
@@ -47,7 +47,8 @@ fn paused_and_closed_connections_do_not_disturb_later_ones() {
                 leaving.send(&encode(&["SET", "x", "1"])).unwrap();
             }
             control.run("CLIENT UNPAUSE");
-            // These may get the descriptors of the closed ones while those are still recorded as paused.
+            // The new connections may receive the descriptors of the closed ones while these are still recorded as
+            // paused.
             let request: Vec<u8> =
                 (0..300).flat_map(|n| encode(&["MGET", &format!("a{n}"), &format!("b{n}")])).collect();
             let mut clients: Vec<_> = (0..4).map(|_| server.client()).collect();

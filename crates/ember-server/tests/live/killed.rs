@@ -1,9 +1,9 @@
-//! A server with `appendfsync always` is killed under random writes, and its watchers reconnect to the next one with
-//! the versions that they have.
+//! A server with `appendfsync always` is killed under random writes, and its watchers reconnect to the next server with
+//! their last versions.
 //!
-//! Every state that was sent is in the append-only file: it is the result after a record that the next server has, too.
-//! A reconnecting client is answered "unchanged" exactly if it has the current result, and receives the current result
-//! otherwise. Some clients reconnect while the server lives.
+//! Every state that was sent is in the append-only file: it is the result after a record that the next server also has.
+//! A reconnecting client receives the reply "unchanged" exactly if it has the current result, and otherwise receives
+//! the current result. Some clients reconnect while the server lives.
 
 use std::collections::HashMap;
 use std::io;
@@ -20,14 +20,14 @@ use serde_json::Value as Json;
 use super::oracle::{Kind, Query, States, check, comparable, comparable_message, number_of, units};
 use super::{PATIENCE, random_commands, setting};
 
-/// Connections that watch, and the queries of each.
+/// The number of connections that watch; the next constant is the number of queries of each.
 const FOLLOWERS: usize = 9;
 const QUERIES: usize = 12;
 
-/// Connections that write.
+/// The number of connections that write.
 const WRITERS: usize = 3;
 
-/// The most states that are sent before the server is killed.
+/// The maximum number of states that are sent before the server is killed.
 const STATES_MAX: usize = 1500;
 
 /// The mean number of states that a connection receives before it reconnects.
@@ -41,17 +41,17 @@ struct Followed {
     result: String,
 }
 
-/// A client that watches through all lives of a server.
+/// A client that watches across all runs of a server.
 struct Follower {
     kind: Kind,
     database: usize,
     followed: Vec<Followed>,
 }
 
-/// One life of a server.
+/// One run of a server.
 struct Life<'l> {
     server: &'l Server,
-    /// The number of records before this life.
+    /// The number of records before this run.
     origin: u64,
     states: &'l States,
     received: &'l AtomicU64,
@@ -91,7 +91,7 @@ impl Follower {
         Follower { kind, database, followed }
     }
 
-    /// Resumes all queries. `is_quiet` says that no connection writes.
+    /// Resumes all queries. `is_quiet`: whether no connection writes.
     fn open<'f>(&'f mut self, life: &'f Life<'f>, is_quiet: bool) -> io::Result<Connected<'f>> {
         let mut client = RawClient::connect(life.server.address())?;
         client.set_timeout(PATIENCE)?;
@@ -107,7 +107,7 @@ impl Follower {
             connected.watch(at, is_quiet)?;
         }
         if is_quiet && connected.follower.kind == Kind::Channel {
-            // A confirmation and a state for each.
+            // Each query receives a confirmation and a state.
             for _ in 0..2 * count {
                 let value = connected.client.read_value()?;
                 connected.take(&value);
@@ -127,7 +127,7 @@ struct Connected<'f> {
 }
 
 impl Connected<'_> {
-    /// Watches with the known version, and checks the reply.
+    /// Watches a query from the known version on, and checks the reply.
     fn watch(&mut self, at: usize, is_quiet: bool) -> io::Result<()> {
         let Followed { query, version, .. } = &self.follower.followed[at];
         let (line, given) = (query.line.clone(), version.clone());
@@ -139,7 +139,7 @@ impl Connected<'_> {
         }
         let since = if given.is_empty() { String::new() } else { format!("SINCE {given} ") };
         self.client.send(format!("WATCH.OPEN {since}COMMAND {line}\r\n").as_bytes())?;
-        // States of other queries may arrive before.
+        // States of other queries may arrive before the reply.
         let (name, version, result) = loop {
             let value = self.client.read_value()?;
             match &value {
@@ -158,7 +158,7 @@ impl Connected<'_> {
         if version == given {
             assert_eq!(result, Value::Null, "{:?}: unchanged", followed.query);
             if is_quiet {
-                // The current result is the one from before.
+                // The current result is the last known one.
                 let state = (followed.query.clone(), followed.result.clone());
                 self.life.states.lock().unwrap().entry(self.life.origin).or_default().insert(state);
             }
@@ -178,7 +178,7 @@ impl Connected<'_> {
         Ok(())
     }
 
-    /// Handles a state.
+    /// Checks and records a state.
     fn take(&mut self, value: &Value) {
         let (Value::Array(parts) | Value::Push(parts)) = value else { panic!("{value:?}") };
         if parts[0].text() == "subscribe" {
@@ -206,7 +206,7 @@ impl Connected<'_> {
     }
 }
 
-/// Watches until the server is killed.
+/// Watches queries until the server is killed.
 fn follow(follower: &mut Follower, life: &Life<'_>, random: &mut Random) {
     loop {
         let mut connected = match follower.open(life, false) {
@@ -225,7 +225,7 @@ fn follow(follower: &mut Follower, life: &Life<'_>, random: &mut Random) {
     }
 }
 
-/// Writes until the server is killed.
+/// Sends random writes until the server is killed.
 fn write(life: &Life<'_>, random: &mut Random) -> io::Result<()> {
     let mut client = RawClient::connect(life.server.address())?;
     client.set_timeout(PATIENCE)?;
@@ -276,7 +276,7 @@ fn run(name: &str, mode: &[&str]) {
         let (received, is_killed) = (AtomicU64::new(0), AtomicBool::new(false));
         let life =
             Life { server: &server, origin, states: &states, received: &received, is_killed: &is_killed };
-        // Before any write, the replies are known exactly.
+        // Before any write, the exact replies are known.
         for follower in &mut followers {
             drop(follower.open(&life, true).unwrap());
         }

@@ -1,11 +1,11 @@
 //! Live queries compared with the append-only file: every state that was sent is the command's result after exactly the
-//! number of records that its version says.
+//! number of records in the state's version.
 //!
-//! Random writers of all types, transactions and scripts run together with connections that watch random commands, in
-//! RESP2, RESP3 and as channels, some of which stall. `LIVE_CHANGES`, `LIVE_WATCHERS` and `LIVE_SEED` change the number
-//! of writes, of watchers, and the seed. Other watchers resume after the server was killed (`killed.rs`); `LIVE_KILLS`
-//! is the number of kills. States of servers without a file are compared with the numbers that are written
-//! (`unrecorded.rs`).
+//! Random writers of all types, transactions and scripts run concurrently with connections that watch random commands
+//! in RESP2, in RESP3 and as channels; some of these connections stall. `LIVE_CHANGES`, `LIVE_WATCHERS` and `LIVE_SEED`
+//! change the number of writes, of watchers, and the seed. Other watchers resume after the server was killed
+//! (`killed.rs`); `LIVE_KILLS` is the number of kills. States of servers without a file are compared with the numbers
+//! that are written (`unrecorded.rs`).
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
@@ -27,10 +27,10 @@ use serde_json::Value as Json;
 /// The number of queries of one connection.
 const QUERIES_EACH: usize = 20;
 
-/// Connections that write.
+/// The number of connections that write.
 const WRITERS: usize = 4;
 
-/// The longest wait for the last states.
+/// The timeout for the last states.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn setting(name: &str, default: u64) -> u64 {
@@ -41,8 +41,8 @@ fn setting(name: &str, default: u64) -> u64 {
 struct Watching {
     client: RawClient,
     kind: Kind,
-    /// By fingerprint and database, or by channel: the query, whether equal results are requested, the last number and
-    /// result.
+    /// For each fingerprint and database, or channel: the query, whether equal results are requested, and the last
+    /// number and result.
     queries: HashMap<String, (Query, bool, Option<u64>, String)>,
     states: States,
     received: u64,
@@ -56,7 +56,7 @@ impl Watching {
             client.run("HELLO 3");
         }
         let mut watching = Watching { client, kind, queries: HashMap::new(), states, received: 0 };
-        // A connection has one database, except for channels, which name theirs.
+        // A connection uses one database; channels include the database in their names.
         let own = random.below(random_commands::DATABASES);
         watching.client.run(&format!("SELECT {own}"));
         watching.watch("GET awake", 0, false, false, random);
@@ -108,7 +108,7 @@ impl Watching {
         self.states.lock().unwrap().entry(number).or_default().insert((query.clone(), result.to_owned()));
     }
 
-    /// Handles a message.
+    /// Checks and records a message.
     fn take(&mut self, value: &Value) {
         let (Value::Array(parts) | Value::Push(parts)) = value else { panic!("{:?}: {value:?}", self.kind) };
         let (name, version, text);
@@ -134,7 +134,7 @@ impl Watching {
         self.note(&query, number, &text);
     }
 
-    /// Reads until all states are the final ones, which are known once `is_over`.
+    /// Reads until all queries have received their final states, which are known once `is_over`.
     fn run(
         mut self,
         random: &mut Random,
@@ -166,7 +166,7 @@ impl Watching {
     }
 }
 
-/// Random writes, some of them in transactions.
+/// Sends random writes, some of them in transactions.
 fn write(server: &Server, changes: u64, random: &mut Random) {
     let mut client = server.client();
     let mut sent = 0;
@@ -253,7 +253,7 @@ fn run(mode: &[&str]) {
             finals.lock().unwrap().insert(query, result);
         }
         is_over.store(true, Ordering::SeqCst);
-        // Connections that have received all states are woken to check them.
+        // Wakes connections that have received all states, so that they check them.
         let mut number = 0;
         while !watching.iter().all(|one| one.is_finished()) {
             number += 1;

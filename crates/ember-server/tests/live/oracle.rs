@@ -19,7 +19,7 @@ use serde_json::{Value as Json, json};
 /// The number of records shown before a wrong state.
 const HISTORY: usize = 30;
 
-/// How a connection receives states.
+/// The way in which a connection receives states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
     Resp2,
@@ -36,17 +36,17 @@ pub(crate) struct Query {
     pub(crate) kind: Kind,
 }
 
-/// All states that were sent: by their numbers, with the result.
+/// All states that were sent: for each record number, the queries and results.
 pub(crate) type States = Arc<Mutex<BTreeMap<u64, BTreeSet<(Query, String)>>>>;
 
-/// A result in a form that can be compared.
+/// Returns a result in a form that can be compared.
 pub(crate) fn comparable(value: &Value, query: &Query) -> String {
     let mut value = value.clone();
     let by_text = |value: &Value| format!("{value:?}");
     match &mut value {
         Value::Set(members) => members.sort_by_key(by_text),
         Value::Map(pairs) => pairs.sort_by_key(|pair| format!("{pair:?}")),
-        // Fields and values of RESP2 stay together.
+        // In RESP2, each field is sorted together with its value.
         Value::Array(list) if query.is_unordered && query.line.starts_with("HGETALL") => {
             let mut pairs: Vec<Vec<Value>> = list.chunks(2).map(<[Value]>::to_vec).collect();
             pairs.sort_by_key(|pair| format!("{pair:?}"));
@@ -61,7 +61,7 @@ pub(crate) fn comparable(value: &Value, query: &Query) -> String {
     }
 }
 
-/// The form of a result in channel messages.
+/// Converts a result to its form in channel messages.
 fn json_of(value: &Value) -> Json {
     match value {
         Value::Bulk(bytes) | Value::Simple(bytes) => match std::str::from_utf8(bytes) {
@@ -85,7 +85,7 @@ fn json_of(value: &Value) -> Json {
     }
 }
 
-/// A message's result in the same form.
+/// Returns the result in a channel message, in the form of [`comparable`].
 pub(crate) fn comparable_message(message: &Json, query: &Query) -> String {
     let mut result = message["result"].clone();
     if let Json::Array(list) = &mut result
@@ -100,7 +100,7 @@ pub(crate) fn number_of(version: &str) -> u64 {
     version.split('-').nth(1).unwrap().parse().unwrap()
 }
 
-/// The units of the append-only files of all lives of a server: the commands of each record.
+/// Reads the units in the append-only files of all runs of a server: the commands of each record.
 pub(crate) fn units(directory: &Path) -> Vec<Vec<Vec<Vec<u8>>>> {
     let folder = directory.join("appendonlydir");
     let number = |path: &PathBuf| path.to_str()?.strip_suffix(".incr.aof")?.rsplit('.').next()?.parse().ok();
@@ -138,7 +138,7 @@ pub(crate) fn units(directory: &Path) -> Vec<Vec<Vec<Vec<u8>>>> {
     units
 }
 
-/// The last of these records that name a key of a query, or that may change any key.
+/// Formats the last records that name a key of a query or may change any key.
 fn history(units: &[Vec<Vec<Vec<u8>>>], query: &Query) -> String {
     let words: Vec<&str> = query.line.split(' ').skip(1).collect();
     let text = |unit: &Vec<Vec<Vec<u8>>>| {
@@ -154,7 +154,7 @@ fn history(units: &[Vec<Vec<Vec<u8>>>], query: &Query) -> String {
     about.map(|(text, number)| format!("{number}: {text}\n")).collect()
 }
 
-/// Runs the records one by one, and after each the queries that have a state there.
+/// Applies the records one by one, and after each runs the queries that have a state with its number.
 pub(crate) fn check(units: &[Vec<Vec<Vec<u8>>>], states: &BTreeMap<u64, BTreeSet<(Query, String)>>) {
     let mut writer = Local::new(Protocol::Resp2);
     let turn = || {
@@ -176,7 +176,7 @@ pub(crate) fn check(units: &[Vec<Vec<Vec<u8>>>], states: &BTreeMap<u64, BTreeSet
                     writer.database = std::str::from_utf8(&words[1]).unwrap().parse().unwrap();
                     continue;
                 }
-                // The effects of functions are recorded, not their calls.
+                // Function calls are not in the file, only their effects.
                 if words[0].eq_ignore_ascii_case(b"FUNCTION") {
                     continue;
                 }

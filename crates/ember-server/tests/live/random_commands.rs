@@ -2,7 +2,7 @@
 
 use ember_testkit::Random;
 
-/// Keys of each type, and the number of databases.
+/// The number of keys of each type; the next constant is the number of databases.
 const KEYS: usize = 4;
 pub(crate) const DATABASES: usize = 3;
 
@@ -26,7 +26,7 @@ fn any_key(random: &mut Random) -> String {
 }
 
 /// Fills in a command line: a key of the type for each `{letter}`, a small number for each `#`, and the same number for
-/// all `@`. JSON objects stay unchanged.
+/// all `@`. JSON objects are unchanged.
 fn filled(random: &mut Random, line: &str) -> String {
     let mut text = String::new();
     let same = random.below(20).to_string();
@@ -135,18 +135,18 @@ const WRITES: &[&str] = &[
     "EVAL \"redis.call('INCR', 's0') redis.call('HSET', 'h0', 'f', '1') redis.call('RPUSH', 'l0', 'e')\" 0",
 ];
 
-/// Rare writes.
+/// Writes that are drawn less often than others.
 const RARE: &[&str] =
     &["FLUSHDB", "FLUSHALL", "CONFIG SET maxmemory-policy allkeys-random maxmemory 1", "SWAPDB 1 2"];
 
-/// A random write as a command line.
+/// Returns a random write as a command line.
 pub(crate) fn write(random: &mut Random) -> String {
     let line = if random.below(200) == 0 { random.pick(RARE) } else { random.pick(WRITES) };
     let line = line.to_owned();
     filled(random, &line)
 }
 
-/// A random write without delayed effects: no key expires, and none is evicted.
+/// Returns a random write without delayed effects: no key expires or is evicted.
 pub(crate) fn final_write(random: &mut Random) -> String {
     loop {
         let line = write(random);
@@ -232,7 +232,7 @@ const READS: &[(&str, bool)] = &[
     ("VECTOR.GET {w} e1 WITHVECTOR", false),
 ];
 
-/// A random command to watch, and whether the elements of its result are unordered.
+/// Returns a random command to watch, and whether the elements of its result are unordered.
 pub(crate) fn read(random: &mut Random) -> (String, bool) {
     let (line, is_unordered) = READS[random.below(READS.len())];
     (filled(random, line), is_unordered)

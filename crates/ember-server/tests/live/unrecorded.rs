@@ -1,11 +1,11 @@
-//! Live queries of a server without a journal, which is the default: no file shows afterwards what each state was.
+//! Live queries of a server without a journal, which is the default: no file contains the history of states.
 //!
-//! So each key has one writer, and each write a number that the result shows. The numbers that a watcher receives must
-//! ascend and end with the last one: then each was a state, none arrived after a newer one, and the last one has
-//! arrived.
+//! So each key has one writer, and each write contains a number that the result shows. The numbers that a watcher
+//! receives must ascend and end with the last number: then each number was a state, none arrived after a newer one, and
+//! the last one has arrived.
 //!
-//! The same test measures another server that has `GET.WATCH`: `DICEDB_SERVER` is its address, and its lost states are
-//! printed.
+//! The same test can measure another server that supports `GET.WATCH`: `DICEDB_SERVER` is its address, and the test
+//! prints its lost states.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use ember_testkit::{RawClient, Server, Value, split_arguments};
 use super::oracle::Kind;
 use super::{PATIENCE, setting};
 
-/// How a number (`#`) is written to a key (`{}`), and the command whose result shows it.
+/// Commands that write a number (`#`) to a key (`{}`), each with the command whose result shows the number.
 const SHAPES: [(&str, &str); 8] = [
     ("SET {} #", "GET {}"),
     ("INCR {}", "GET {}"),
@@ -30,10 +30,10 @@ const SHAPES: [(&str, &str); 8] = [
     ("XADD {} 0-# f v", "XREVRANGE {} + - COUNT 1"),
 ];
 
-/// Connections that watch all keys, for each kind of delivery.
+/// The number of connections that watch all keys, for each kind of delivery.
 const WATCHERS: usize = 3;
 
-/// Faults of the states that were sent.
+/// Counts of faults in the states that were sent.
 #[derive(Debug, Default)]
 struct Findings {
     states: AtomicU64,
@@ -49,14 +49,14 @@ fn key(shape: usize) -> String {
     format!("unrecorded:{}", (b'a' + shape as u8) as char)
 }
 
-/// The largest number in a text.
+/// Returns the largest number in a text.
 fn number_in(text: &str) -> u64 {
     let numbers =
         text.split(|letter: char| !letter.is_ascii_digit()).filter_map(|digits| digits.parse().ok());
     numbers.max().unwrap_or(0)
 }
 
-/// All text in a value.
+/// Returns all text in a value.
 fn text_of(value: &Value) -> String {
     match value {
         Value::Array(list) | Value::Set(list) => list.iter().map(|item| text_of(item) + " ").collect(),
@@ -70,7 +70,7 @@ fn text_of(value: &Value) -> String {
     }
 }
 
-/// A watching connection, with the shape and the last received number of each of its queries by name.
+/// A watching connection, with the shape and the last received number of each of its queries, by the query's name.
 struct Follower {
     client: RawClient,
     kind: Kind,
@@ -138,14 +138,14 @@ impl Follower {
         findings.states.fetch_add(1, Ordering::SeqCst);
         let (_, last) = self.last.get_mut(&parts[1].text()).unwrap();
         let number = number_in(&text);
-        // The first message of a channel may show that there is no value yet.
+        // The first message of a channel may contain no value yet.
         if number <= *last && number > 0 {
             findings.out_of_order.fetch_add(1, Ordering::SeqCst);
         }
         *last = number;
     }
 
-    /// Reads until all numbers are the last one.
+    /// Reads until all queries have received the last number.
     fn run(mut self, last: u64, findings: &Findings) {
         while self.last.values().any(|(_, number)| *number != last) {
             let Ok(value) = self.client.read_value() else { break };
@@ -159,7 +159,8 @@ impl Follower {
     }
 }
 
-/// Writes all keys, each by one connection, while others watch them; some begin to watch before, some meanwhile.
+/// Writes all keys, each by one connection, while other connections watch them; some of these begin to watch before the
+/// writes, and some during the writes.
 fn measure(address: SocketAddr, kinds: &[Kind], patience: Duration) -> Findings {
     let last = setting("LIVE_CHANGES", 6000) / SHAPES.len() as u64;
     let findings = Findings::default();
@@ -208,10 +209,10 @@ fn versions_ascend_to_the_last_state_without_a_journal_in_the_sharded_mode() {
     assert_nothing_wrong(&["--shards", "3", "--concurrent", "no"]);
 }
 
-/// The longest wait for the next state of another server.
+/// The timeout for the next state of another server.
 const OTHERS_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Prints the lost states of another server, if there is one.
+/// Prints the lost states of the server in `DICEDB_SERVER`, if set.
 fn measure_another() {
     if let Ok(address) = std::env::var("DICEDB_SERVER") {
         let address = address.parse().expect("DICEDB_SERVER is an address and a port");

@@ -1,4 +1,4 @@
-//! The append-only file: data after a crash, torn and damaged files, rewriting, switching on and off.
+//! The append-only file: data after a crash, torn and damaged files, rewriting, enabling and disabling.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -17,7 +17,7 @@ fn always(mode: &[&'static str]) -> Vec<&'static str> {
     [mode, &ALWAYS[..]].concat()
 }
 
-/// Waits until a condition holds that other threads bring about.
+/// Waits until other threads have made a condition true.
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !holds() {
@@ -90,7 +90,7 @@ fn a_shutdown_waits_until_the_first_base_is_complete() {
             let mut server = start_in(&directory.0, &arguments);
             let mut client = server.client();
             assert_eq!(client.run("SET key value"), Value::ok());
-            // A minute for each key: the base is not complete until the delay is reset.
+            // Writing each key takes a minute: the base is not complete until the delay is reset.
             assert_eq!(client.run("CONFIG SET rdb-key-save-delay 60000000"), Value::ok());
             assert_eq!(client.run("CONFIG SET appendonly yes"), Value::ok());
             if ending == "SHUTDOWN FORCE" {
@@ -131,7 +131,7 @@ fn switching_the_aof_off_ends_a_rewrite_that_is_under_way() {
                 assert_eq!(client.run("CONFIG SET appendonly yes"), Value::ok());
                 eventually("the base is complete", || client.info("aof_rewrite_in_progress") == "0");
             }
-            // A minute for each key.
+            // Writing each key takes a minute.
             assert_eq!(client.run("CONFIG SET rdb-key-save-delay 60000000"), Value::ok());
             let begins = if is_first { "CONFIG SET appendonly yes" } else { "BGREWRITEAOF" };
             assert!(!client.run(begins).is_error());
@@ -151,7 +151,7 @@ fn switching_the_aof_off_ends_a_rewrite_that_is_under_way() {
             let mut names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
             assert!(!names.any(|name| name.starts_with("temp-")), "{}", server.log());
         }
-        // Right after it was switched off.
+        // The AOF is enabled again right after it was disabled.
         assert_eq!(client.run("CONFIG SET appendonly yes"), Value::ok());
         assert_eq!(client.run("CONFIG SET appendonly no"), Value::ok());
         assert_eq!(client.run("CONFIG SET appendonly yes"), Value::ok());
@@ -210,7 +210,7 @@ fn damage_in_the_middle_prevents_the_start() {
     bytes[middle] ^= 1;
     fs::write(&file, &bytes).unwrap();
     let refused = refusal(&directory.0, &["--appendonly", "yes"], None);
-    // One line in the log, and the same on standard error.
+    // The problem is one line in the log, and the same line on standard error.
     let is_problem = |line: &&str| !line.contains(" INFO ") && !line.contains(" ERROR ");
     assert_eq!(refused.lines().filter(is_problem).count(), 1, "{refused}");
     for word in [
@@ -272,7 +272,7 @@ fn a_closed_file_that_lost_bytes_prevents_the_start() {
             client.run(&format!("SET closed:{number} 1"));
         }
         drop(server.crash());
-        // The earlier increment is closed then.
+        // The earlier increment is then closed.
         let server = start_in(&directory.0, &always(mode));
         server.client().run("SET last 1");
         drop(server.crash());
@@ -299,7 +299,7 @@ fn a_closed_file_that_lost_bytes_prevents_the_start() {
             }
             fs::write(&file, &whole).unwrap();
         }
-        // As written by an earlier version, and by Redis.
+        // The manifest is as written by an earlier version of ember, and by Redis.
         fs::write(&manifest, &without).unwrap();
         let whole = fs::read(base(&directory.0)).unwrap();
         fs::write(base(&directory.0), b"").unwrap();
@@ -354,7 +354,7 @@ fn a_rewrite_under_writes_loses_nothing() {
     }
 }
 
-/// The only base.
+/// Returns the path of the only base.
 fn base(directory: &Path) -> PathBuf {
     let entries = fs::read_dir(directory.join("appendonlydir")).unwrap();
     let mut files = entries.map(|entry| entry.unwrap().path());
@@ -477,7 +477,7 @@ fn the_aof_can_be_switched_on_and_off_under_writes() {
                     }
                 });
             }
-            // Commands that arrive in one piece with this one are recorded, too.
+            // Commands that arrive in the same read as this one are also recorded.
             let switch = &b"CONFIG SET appendonly yes appendfsync always\r\n"[..];
             client.send(&[switch, &b"INCR behind\r\n".repeat(100)].concat()).unwrap();
             assert_eq!(client.read_value().unwrap(), Value::ok());
@@ -491,7 +491,7 @@ fn the_aof_can_be_switched_on_and_off_under_writes() {
         let mut client = server.client();
         assert_eq!(digest(&mut client), before);
         assert_eq!(client.run("FCALL f 0"), Value::Integer(1));
-        // Off: later writes are not kept.
+        // The AOF is disabled: later writes are not recorded.
         assert_eq!(client.run("CONFIG SET appendonly no"), Value::ok());
         assert_eq!(client.info("aof_enabled"), "0");
         client.run("SET too-late 1");
@@ -527,7 +527,7 @@ fn writes_are_refused_at_the_limit_of_file_sizes_and_accepted_above_it() {
         let value = "x".repeat(10_000);
         let set = |client: &mut RawClient| client.command(&["SET", "key", value.as_str()]);
         eventually("the limit is met", || {
-            // A client whose write does not fit into the file gets no reply; later clients get an error.
+            // A client whose write does not fit in the file receives no reply; later clients receive an error.
             let mut writing = server.client();
             writing.send_command(&["SET", "key", value.as_str()]).unwrap();
             let reply = writing.read_value();
@@ -662,7 +662,7 @@ fn an_aof_switched_on_during_a_snapshot_begins_after_it() {
             assert!(!client.run("BGSAVE").is_error());
             assert_eq!(client.run("CONFIG SET appendonly yes"), Value::ok());
             assert_eq!(client.info("aof_enabled"), "1");
-            // The thread that writes the files reports it.
+            // The thread that writes the files reports the failed attempt.
             eventually("the AOF is scheduled", || client.info("aof_rewrite_scheduled") == "1");
             // Replies do not wait for files that do not exist yet; WAITAOF does.
             assert_eq!(client.run("INCR counted"), Value::Integer(1));

@@ -10,7 +10,7 @@ use ember_testkit::{OnDrop, RawClient, Server, Value};
 
 use crate::{Directory, MODES, program, start_in};
 
-/// The longest wait for background work: an fsync can take half a minute on a disk that is busy with a build.
+/// The timeout for background work: an fsync can take half a minute on a disk that is busy with a build.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// The text of MISCONF.
@@ -38,7 +38,7 @@ fn populate(client: &mut RawClient, keys: usize) {
     assert!(!client.command(&["EVAL", script, "0", &keys.to_string()]).is_error());
 }
 
-/// Replaces the file by a directory: no user can write the file then, not even root.
+/// Replaces the RDB file by a directory, so that no user can write the file, not even root.
 fn obstruct(directory: &Directory) {
     let _ = fs::remove_file(directory.0.join("dump.rdb"));
     fs::create_dir_all(directory.0.join("dump.rdb/in-the-way")).unwrap();
@@ -78,7 +78,7 @@ fn a_bgsave_is_a_consistent_snapshot_under_writes() {
                     if is_over.load(Ordering::Relaxed) {
                         break;
                     }
-                    // A key that exists, in any round.
+                    // The key exists in any round.
                     let bulk = format!("bulk:{}", (number - 1) % 30_000 + 1);
                     let (key, number) = (format!("number:{number}"), number.to_string());
                     other.run("MULTI");
@@ -92,7 +92,7 @@ fn a_bgsave_is_a_consistent_snapshot_under_writes() {
             for round in 1..=5 {
                 assert_eq!(client.run("BGSAVE"), Value::Simple(b"Background saving started".to_vec()));
                 wait_for(&mut client, "rdb_saves", &round.to_string());
-                // On a busy machine a save may be over before another client has written.
+                // On a busy machine a save may end before another client has written.
                 has_copied |= client.info("rdb_last_cow_size") != "0";
                 let copy = Directory::new("moment-copy");
                 fs::copy(directory.0.join("dump.rdb"), copy.0.join("dump.rdb")).unwrap();
@@ -132,14 +132,14 @@ fn large_values_that_change_during_a_snapshot_are_not_copied() {
         let server = start_in(&directory.0, &[mode, &["--enable-debug-command", "yes"]].concat());
         let mut client = server.client();
         client.run(&format!("SETRANGE string {} end", LARGE_KIB * 1024));
-        // The string gets spare capacity, and has all of its memory then.
+        // The APPEND allocates the spare capacity of the string, whose memory does not grow afterwards.
         client.run("APPEND string .");
         let script = "for i = 1, 80000 do redis.call('RPUSH', KEYS[1], i .. ':' .. string.rep('x', 200)) end";
         assert!(!client.command(&["EVAL", script, "1", "list"]).is_error());
         assert_eq!(client.run("HSET hash f 1"), Value::Integer(1));
         let digest = client.run("DEBUG DIGEST");
         let before = peak_kib(&server);
-        // All calls are under way before anything is saved.
+        // All calls have started before anything is saved.
         client.send(b"BGSAVE\r\n").unwrap();
         let mut writers = [server.client(), server.client(), server.client()];
         assert!(!client.read_value().unwrap().is_error());
@@ -198,7 +198,7 @@ fn commands_that_cannot_wait_leave_a_large_value_to_the_snapshot() {
     assert_eq!(server.client().run("DEBUG DIGEST"), digest);
 }
 
-/// On a slow disk.
+/// `rdb-key-save-delay` simulates a slow disk.
 #[test]
 fn values_retained_by_a_snapshot_count_and_delay_writes_at_the_limit() {
     const LIMIT: u64 = 48 << 20;
@@ -212,7 +212,7 @@ fn values_retained_by_a_snapshot_count_and_delay_writes_at_the_limit() {
         let fill = |number: usize| ["SET".to_owned(), format!("old:{number}"), value.clone()];
         client.pipeline(&(0..60_000).map(fill).collect::<Vec<_>>()).unwrap();
         let before = client.info_number("used_memory");
-        // One key a second, so the walk visits no more than a few hundred of them.
+        // Writing a key takes a second, so the save writes at most a few hundred keys.
         client.run("CONFIG SET rdb-key-save-delay 1000000 rdbcompression no");
         client.run("BGSAVE");
         let is_last_there = |client: &mut RawClient| client.run(&format!("EXISTS new:{}", NEW_KEYS - 1));
@@ -237,7 +237,7 @@ fn values_retained_by_a_snapshot_count_and_delay_writes_at_the_limit() {
                 "{used}, {before} before: {}",
                 client.run("INFO memory").text()
             );
-            // Values evicted for a write that does not wait would be retained, too.
+            // If a write did not wait, the values evicted for it would be retained, too.
             let handed = client.info_number("mem_snapshot_buffer");
             assert!(handed <= LIMIT / 16 + LIMIT / 32, "{handed}");
             assert_eq!(is_last_there(&mut client), Value::Integer(0), "the write waits");
@@ -266,7 +266,7 @@ fn only_one_bgsave_runs_at_a_time() {
     wait_for(&mut client, "rdb_saves", "1");
     wait_for(&mut client, "rdb_bgsave_in_progress", "0");
     assert_eq!(client.run("SAVE"), Value::ok());
-    // The save ends with the server, and leaves no file.
+    // The save is aborted at the shutdown, and leaves no file.
     client.send(b"BGSAVE\r\nSHUTDOWN NOSAVE\r\n").unwrap();
     assert!(!client.read_value().unwrap().is_error());
     assert!(client.read_value().is_err());
@@ -344,11 +344,11 @@ fn writes_are_refused_after_a_failure_until_saving_succeeds() {
         );
         let script = "#!lua flags=no-writes\nreturn redis.call('GET', KEYS[1])";
         assert_eq!(client.command(&["EVAL", script, "1", "a"]), Value::from("1"));
-        // The process does not end either, unless it is forced.
+        // SHUTDOWN is refused, too, unless it is forced.
         assert_eq!(client.run("SHUTDOWN").text(), "ERR Errors trying to SHUTDOWN. Check logs.");
         server.signal("TERM");
         let begun = Instant::now();
-        // Once for each of the two attempts.
+        // The error is logged once for each of the two attempts.
         while server.log().matches("Error trying to save the DB, can't exit").count() < 2 {
             assert!(begun.elapsed() < PATIENCE, "{}", server.log());
         }
@@ -361,7 +361,7 @@ fn writes_are_refused_after_a_failure_until_saving_succeeds() {
             assert_eq!(client.command(&["CONFIG", "SET", parameter, value]), Value::ok());
             assert_eq!(client.run("SET a 3").text(), result, "{parameter} {value}");
         }
-        // The rule retries on its own.
+        // The save rule retries automatically.
         clear(&directory);
         wait_for(&mut client, "rdb_last_bgsave_status", "ok");
         assert_eq!(client.run("SET a 4"), Value::ok());
@@ -372,8 +372,8 @@ fn writes_are_refused_after_a_failure_until_saving_succeeds() {
     }
 }
 
-/// An RDB file of a sorted set so large that one thread builds it, with unsorted members: loading it takes a while on
-/// any number of cores.
+/// Returns an RDB file with a large sorted set of unsorted members. One thread builds the set, so loading takes a while
+/// on any number of cores.
 fn slow_file(members: u32) -> Vec<u8> {
     let mut file = [&b"REDIS0010\xFE\x00\x05\x01z\x80"[..], &members.to_be_bytes()].concat();
     for number in 0..u64::from(members) {
@@ -432,7 +432,7 @@ fn commands_get_loading_errors_while_the_data_set_is_loaded() {
     assert!(!client.run("INFO persistence").text().contains("loading_start_time"));
     client.send(b"SHUTDOWN NOSAVE\r\n").unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    // SHUTDOWN is accepted while loading, too, and saves nothing then.
+    // SHUTDOWN is also accepted while loading, and then saves nothing.
     let file = fs::read(directory.0.join("dump.rdb")).unwrap();
     let mut server = Command::new(program())
         .args(["--port", "0", "--unixsocket", "t", "--save", "3600 1"])

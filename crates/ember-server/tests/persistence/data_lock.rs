@@ -1,4 +1,4 @@
-//! Two servers and one data directory: only one of them writes there.
+//! Two servers with one data directory: only one of them writes to it.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,8 @@ fn assert_names_the_holder(text: &str, directory: &Path, holder: &Server) {
     assert_names(text, &directory.display().to_string(), holder);
 }
 
-/// The same in a reply: clients see only the last name of the directory.
+/// Asserts that an error for a client names the holder of the lock, but only the last component of the directory's
+/// path.
 fn assert_names_the_holder_to_a_client(text: &str, directory: &Path, holder: &Server) {
     assert_names(text, &directory.file_name().unwrap().to_string_lossy(), holder);
 }
@@ -38,7 +39,7 @@ fn a_second_server_does_not_start_in_the_same_directory() {
         server.client().run("INCR rounds");
         assert_names_the_holder(&refusal(&directory.0, &AOF, None), &directory.0, &server);
         assert_names_the_holder(&refusal(&directory.0, &["--save", "60 1"], None), &directory.0, &server);
-        // However a server ends, the next one can start.
+        // The next server can start, however the previous one ended.
         drop(server.crash());
     }
     let server = start_in(&directory.0, &AOF);
@@ -69,7 +70,7 @@ fn a_server_without_persistence_shares_a_directory_with_one_that_persists() {
     while client.info("rdb_bgsave_in_progress") == "1" {}
     assert_eq!(client.info("rdb_last_bgsave_status"), "err");
     assert!(!directory.0.join("dump.rdb").exists());
-    // Once no other server writes there, it may, and excludes others then.
+    // Once no other server writes to the directory, this one can, and then excludes others.
     drop(writer.crash());
     assert_eq!(client.run("SAVE"), Value::ok());
     assert_names_the_holder(&refusal(&directory.0, &AOF, None), &directory.0, &other);
@@ -99,7 +100,7 @@ fn a_server_loads_data_from_a_directory_it_cannot_lock() {
     client.run("SAVE");
     drop(server.crash());
     fs::remove_file(directory.0.join("ember.lock")).unwrap();
-    // The root user may write anywhere: a directory instead of the file obstructs every user.
+    // The root user can write to any file; a directory instead of the file prevents writing by every user.
     fs::create_dir(directory.0.join("ember.lock")).unwrap();
     fs::set_permissions(directory.0.join("ember.lock"), Permissions::from_mode(0o555)).unwrap();
     let server = builder(&["--save", "3600 1"]).directory(&directory.0).start();

@@ -1,4 +1,5 @@
-//! Stores of files: the data set is in an engine's files and a log before them, and memory is a cache.
+//! Stores of files: the data set is in an engine's files and in a log of the changes since the last checkpoint, and
+//! memory is a cache.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +10,7 @@ use crate::{Directory, MODES, digest, fill, refusal, start_in};
 
 pub(super) const ENGINES: [&str; 3] = ["redb", "lmdb", "fjall"];
 
-/// The directory of the store below the server's.
+/// The directory of the store in the server's directory.
 pub(super) const PATH: &str = "data";
 
 pub(super) fn start(directory: &Path, mode: &[&str], store: &str, more: &[&str]) -> Server {
@@ -35,7 +36,7 @@ pub(super) fn figure(client: &mut RawClient, name: &str) -> u64 {
     line.unwrap_or_else(|| panic!("{name} in {text}")).trim().parse().unwrap()
 }
 
-/// The increments of the log.
+/// Returns the increments of the log.
 pub(super) fn increments(directory: &Path) -> Vec<String> {
     let folder = directory.join(PATH).join("appendonlydir");
     let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -56,7 +57,8 @@ fn acknowledged_writes_survive_in_a_store_after_every_kind_of_change() {
             let library = "#!lua name=lib\nredis.register_function('one', function() return 1 end)";
             assert!(!client.command(&["FUNCTION", "LOAD", library]).is_error());
             let mut before = digest(&mut client);
-            // The store has no data, all data, some data; and changes of every kind since the checkpoint.
+            // The rounds: the store contains no data, all data, or some data, with changes of every kind since the
+            // checkpoint.
             let rounds: [&[&str]; 6] = [
                 &[],
                 &["checkpoint"],
@@ -129,7 +131,7 @@ fn a_start_reads_keys_but_no_values() {
         let mut client = server.client();
         assert_eq!(run(&mut client, "DBSIZE"), "(integer) 502");
         assert_eq!(figure(&mut client, "cold_keys"), 501, "fields that expire are resident");
-        // Small values, too: they are fetched at their first use.
+        // Small values are cold, too; they are fetched at their first use.
         assert_eq!(run(&mut client, "OBJECT ENCODING key:7"), "\"raw\"");
         assert_eq!(run(&mut client, "EXPIRE key:7 1000"), "(integer) 1");
         assert_eq!(figure(&mut client, "fetches"), 0);
@@ -142,7 +144,7 @@ fn a_start_reads_keys_but_no_values() {
         client.run("DEL key:9");
         checkpoint(&mut client);
         assert_eq!(figure(&mut client, "fetches"), 2);
-        // A value that is not expected to be read soon is demoted as soon as the store has it.
+        // A value that is not expected to be read soon (`TIER COLD`) is demoted as soon as the store contains it.
         assert_eq!(run(&mut client, &format!("SET cold {} TIER COLD", "v".repeat(300))), "OK");
         assert!(client.run("TIERING MIGRATE cold COLD").is_error(), "the store does not have it yet");
         checkpoint(&mut client);
@@ -208,7 +210,7 @@ fn an_encrypted_store_contains_no_plaintext_keys_or_values() {
     }
 }
 
-/// Whether a file below a folder has these bytes.
+/// Whether a file below a folder contains these bytes.
 fn contains(folder: &Path, bytes: &[u8]) -> bool {
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).any(|path| match path.is_dir() {
         true => contains(&path, bytes),
@@ -235,7 +237,7 @@ fn files_that_do_not_belong_together_are_refused_with_a_reason() {
         refused(&["--appendonly", "yes", "--dir", PATH], &format!("in a store of {engine}"));
         let other = if engine == "redb" { "lmdb" } else { "bolt" };
         refused(&["--store", other, "--path", PATH], &format!("start with --store {engine}"));
-        // An older copy of the store and a newer log, and vice versa.
+        // An older copy of the store with a newer log is refused, and vice versa.
         let copied = directory.0.join("copied");
         copy(&data, &copied);
         let server = start(&directory.0, MODES[0], engine, &[]);
@@ -251,14 +253,14 @@ fn files_that_do_not_belong_together_are_refused_with_a_reason() {
             refused(&["--store", engine, "--path", "mixed"], "do not belong together");
             fs::remove_dir_all(&mixed).unwrap();
         }
-        // One of the two alone.
+        // The store or the log alone is refused.
         fs::remove_dir_all(copied.join(log)).unwrap();
         refused(&["--store", engine, "--path", "copied"], "do not belong together");
         let lonely = directory.0.join("lonely");
         fs::create_dir(&lonely).unwrap();
         copy(&data.join(log), &lonely.join(log));
         refused(&["--store", engine, "--path", "lonely"], "the store has had no checkpoint");
-        // The AOF of a server without a store.
+        // The AOF of a server without a store is refused.
         let plain = directory.0.join("plain");
         fs::create_dir(&plain).unwrap();
         let server = start_in(&plain, &["--appendonly", "yes"]);
@@ -287,7 +289,7 @@ pub(super) fn copy(from: &Path, to: &Path) {
         if entry.path().is_dir() {
             copy(&entry.path(), &target);
         } else if entry.path().is_file() {
-            // Other entries are sockets.
+            // Entries that cannot be copied are sockets.
             fs::copy(entry.path(), target).unwrap();
         }
     }
@@ -330,7 +332,7 @@ fn a_server_with_a_store_saves_an_rdb_file_and_feeds_a_replica() {
     }
 }
 
-/// Waits until a replica has the data of its primary, in its store, too.
+/// Waits until a replica has the data of its primary, and has written it to its store.
 fn follow(replica: &mut RawClient, primary: &mut RawClient) {
     wait_until("the link is up", || replica.info("master_link_status") == "up");
     let expected = digest(primary);
@@ -363,7 +365,7 @@ fn a_server_with_a_store_can_be_a_replica() {
                 assert!(!source.run(line).is_error(), "{line}");
             }
             follow(&mut client, &mut source);
-            // The received data are in the log, and after a checkpoint in the store.
+            // The received data is in the log, and after a checkpoint in the store.
             drop(client);
             drop(server.crash());
             let server = start(&directory.0, mode, engine, &[]);
@@ -383,7 +385,7 @@ fn a_server_with_a_store_can_be_a_replica() {
             let mut client = server.client();
             follow(&mut client, &mut source);
             assert_eq!(source.info("sync_full"), full, "{engine} {mode:?}");
-            // As a primary again, it continues with the same store.
+            // As a primary again, the server continues with the same store.
             assert_eq!(run(&mut client, "REPLICAOF NO ONE"), "OK");
             client.run("SET own 3");
             let before = digest(&mut client);
@@ -448,7 +450,8 @@ fn a_full_sync_is_stored_completely_or_not_at_all() {
     }
 }
 
-/// Bytes of values that are set at a time, and the largest size of their files at any time after the first.
+/// The size in bytes of the values that are set per round; the next constant is the maximum size of the files after the
+/// first rounds.
 const FILLED_BYTES: u64 = 16 << 20;
 const FILES_BYTES_MAX: u64 = 6 * FILLED_BYTES;
 
@@ -461,7 +464,7 @@ fn store_files_reuse_the_space_of_removed_data() {
         let mut client = server.client();
         let mut sizes = Vec::new();
         for round in 0..8 {
-            // Other keys and values each time, of sizes that do not fit by chance into freed space.
+            // Each round sets different keys and values, of sizes that do not fit in the freed space by chance.
             let pad = "v".repeat(1000 + 37 * round);
             for numbers in (0..FILLED_BYTES / 1000).collect::<Vec<_>>().chunks(512) {
                 let set = |number: &u64| [format!("{round}:{number}"), format!("{number}{pad}")];
@@ -491,7 +494,7 @@ fn store_files_reuse_the_space_of_removed_data() {
         );
         let most = sizes.iter().map(|&(filled, emptied)| filled.max(emptied)).max().unwrap();
         assert!(most <= FILES_BYTES_MAX >> 20, "{engine}: {sizes:?}");
-        // The size after the first rounds suffices for all others.
+        // The files do not grow after the first rounds.
         let first = sizes[..4].iter().map(|&(filled, _)| filled).max().unwrap();
         assert!(sizes[4..].iter().all(|&(filled, _)| filled <= first * 5 / 4), "{engine}: {sizes:?}");
     }
@@ -513,7 +516,7 @@ fn cold_values_are_fetched_at_once_while_nothing_can_be_demoted() {
     };
     write(&mut client, "cold", 60_000);
     checkpoint(&mut client);
-    // The next checkpoint takes a while, and the data it has to save fill the memory.
+    // The next checkpoint takes a while, and the data that it must save fills the memory.
     client.run("CONFIG SET rdb-key-save-delay 20000");
     let mut other = server.client();
     write(&mut client, "small", 9_000);

@@ -1,4 +1,4 @@
-//! The contents of the RDB file when all keys are removed or replaced: never data that no longer exist.
+//! The contents of the RDB file when all keys are removed or replaced: never data that no longer exists.
 
 use std::time::{Duration, Instant};
 
@@ -16,12 +16,12 @@ fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A server without save rules, except for those in `arguments`.
+/// Starts a server with no save rules other than those in `arguments`.
 fn start(directory: &Directory, mode: &[&'static str], arguments: &[&'static str]) -> Server {
     start_in(&directory.0, &[mode, &["--enable-debug-command", "yes"], arguments].concat())
 }
 
-/// The keys of a server that starts after this one was killed.
+/// Kills the server, and returns the keys of a server that starts with its files.
 fn keys_after_crash(server: Server, directory: &Directory, mode: &[&'static str]) -> Vec<String> {
     drop(server.crash());
     let mut keys: Vec<String> = start(directory, mode, &[])
@@ -36,7 +36,7 @@ fn keys_after_crash(server: Server, directory: &Directory, mode: &[&'static str]
     keys
 }
 
-/// Begins a BGSAVE that does not end until `rdb-key-save-delay` is 0, or its data are removed.
+/// Begins a BGSAVE that does not end until `rdb-key-save-delay` is 0, or its data is removed.
 fn begin_slow_bgsave(client: &mut RawClient) {
     client.run("CONFIG SET rdb-key-save-delay 10000000");
     assert_eq!(client.run("BGSAVE"), Value::Simple(b"Background saving started".to_vec()));
@@ -68,7 +68,7 @@ fn flushed_keys_are_not_in_the_file_when_flushall_is_answered() {
             let server = start(&directory, mode, &[]);
             assert!(!server.client().run("INFO keyspace").text().contains("keys="), "{way:?}");
         }
-        // Only the current rules count.
+        // Only the current save rules apply.
         for (rules, keys) in [("900 1", &[][..]), ("", &["a"])] {
             let directory = Directory::new("flushall-rules");
             let server = start(&directory, mode, &["--save", "800 1"]);

@@ -8,14 +8,14 @@ use ember_testkit::{RawClient, Server, Value};
 
 use crate::{Directory, builder, refusal, start_in};
 
-/// Keys as 64 digits.
+/// Encryption keys as 64 hexadecimal digits.
 const OLD: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 const NEW: &str = "ffeeddccbbaa99887766554433221100ffeeddccbbaa99887766554433221100";
 
 /// The first bytes of an encrypted file.
 const MAGIC: &[u8] = b"EMBERENC";
 
-/// Writes keys to a file of the directory that no other user may read.
+/// Writes keys to a file in the directory that no other user can read.
 fn write_keys(directory: &Path, name: &str, keys: &[&str]) {
     let path = directory.join(name);
     fs::write(&path, keys.join("\n")).unwrap();
@@ -49,7 +49,7 @@ fn saved_files_are_encrypted_and_loaded() {
     assert!(is_encrypted(&saved(&directory.0)));
     drop(server);
     assert_eq!(with_keys(&directory.0).client().run("GET secret-key"), Value::from("secret-value"));
-    // The same key in the environment.
+    // The same key is passed in the environment.
     let server = builder(&[]).directory(&directory.0).environment("EMBER_ENCRYPTION_KEY", OLD).start();
     let mut client = server.client();
     assert_eq!(client.run("GET secret-key"), Value::from("secret-value"));
@@ -112,7 +112,7 @@ fn a_key_is_changed_while_the_server_runs() {
     write_keys(&directory.0, "keys", &[NEW]);
     let server = with_keys(&directory.0);
     assert_eq!(server.client().run("GET a"), Value::from("1"));
-    // SIGHUP reads the file, too.
+    // SIGHUP also reloads the key file.
     write_keys(&directory.0, "keys", &[OLD, NEW]);
     let mut client = server.client();
     server.signal("HUP");
@@ -227,7 +227,7 @@ fn a_wrong_key_prevents_the_start() {
         said.contains("EMBER_ENCRYPTION_KEY: line 1 is not a key") && !said.contains("hunter2"),
         "{said}"
     );
-    // A file that the group may read is not too open.
+    // A key file that the group can read is accepted.
     fs::set_permissions(directory.0.join("open"), Permissions::from_mode(0o640)).unwrap();
     drop(start_in(&directory.0, &["--encryption-key-file", "open"]));
 }

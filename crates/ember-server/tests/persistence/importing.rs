@@ -1,4 +1,4 @@
-//! A new store of files imports the data in its directory, as a whole or not at all.
+//! A new store imports the persistence files in its directory, atomically.
 
 use std::fs;
 use std::path::Path;
@@ -16,13 +16,13 @@ use crate::{Directory, MODES, digest, fill, program, refusal, start_in};
 
 const LIBRARY: &str = "#!lua name=lib\nredis.register_function('one', function() return 1 end)";
 
-/// A server without a store, whose files are where those of a store will be.
+/// Starts a server without a store, whose files are in the directory of the future store.
 fn plain(directory: &Path, more: &[&str]) -> Server {
     fs::create_dir_all(directory.join(PATH)).unwrap();
     start_in(directory, &[&["--dir", PATH, "--enable-debug-command", "yes"], more].concat())
 }
 
-/// Data of all kinds, some of it written after `between`.
+/// Writes data of all types, some of it after `between`.
 fn fill_around(client: &mut RawClient, between: impl FnOnce(&mut RawClient)) {
     fill(client);
     assert!(!client.command(&["FUNCTION", "LOAD", LIBRARY]).is_error());
@@ -57,7 +57,7 @@ fn a_new_store_imports_existing_files() {
             drop(server.crash());
             let rdb = data.join("dump.rdb");
             if source == "single file" {
-                // As in Redis before 7: with an RDB preamble.
+                // The AOF is a single file with an RDB preamble, as in Redis before 7.
                 fs::remove_dir_all(data.join("appendonlydir")).unwrap();
                 fs::rename(&rdb, data.join("appendonly.aof")).unwrap();
             }
@@ -144,8 +144,9 @@ fn a_killed_import_is_absent_or_complete() {
             }
             let before = digest(&mut client);
             drop(server.crash());
-            // With increasing delays, so that all attempts together take several times as long as one import on any
-            // machine; and again from another delay on, if none of them was in the middle of an import.
+            // The delays before a kill increase, so that all attempts together take several times as long as one import
+            // on any machine. If no server was killed during an import, the test is repeated with a different first
+            // delay.
             for first_ms in 2.. {
                 let directory = Directory::new("import-killed");
                 copy(&origin.0.join(PATH), &directory.0.join(PATH));
@@ -161,8 +162,8 @@ fn a_killed_import_is_absent_or_complete() {
     }
 }
 
-/// Starts servers that import the data of a directory, and kills each a while later than the one before, until all data
-/// are imported; returns how many of the imports were under way then.
+/// Starts servers that import the data of a directory, and kills each after a longer time than the one before, until
+/// all data is imported. Returns the number of servers that were killed during the import.
 fn kill_imports(directory: &Path, engine: &str, first: Duration, before: &Value) -> u32 {
     // The limit causes checkpoints in between.
     let arguments = ["--store", engine, "--path", PATH, "--maxmemory", "3mb"];
@@ -185,14 +186,16 @@ fn kill_imports(directory: &Path, engine: &str, first: Duration, before: &Value)
             None => {}
             Some(Import::UnderWay) => {
                 not_there += 1;
-                // Without the files that the import reads, the store is not accepted as the data set.
+                // A store with an incomplete import is not accepted as the data set without the files that the import
+                // reads.
                 let _ = fs::remove_file(bare.join("dump.rdb"));
                 let _ = fs::remove_dir_all(bare.join("appendonlydir"));
                 let said = refusal(directory, &["--store", engine, "--path", "bare"], None);
                 assert!(said.contains("was interrupted"), "{said}");
             }
             Some(Import::Done | Import::None) => {
-                // It may have been killed before it logged the end, and later servers have nothing to import.
+                // The server may have been killed before it logged the end of the import; later servers then have
+                // nothing to import.
                 is_over = true;
                 let _ = fs::remove_file(bare.join("dump.rdb"));
                 let more = ["--store", engine, "--path", "bare", "--enable-debug-command", "yes"];
@@ -208,7 +211,7 @@ fn kill_imports(directory: &Path, engine: &str, first: Duration, before: &Value)
     }
 }
 
-/// Whether a server's log reports the end of an import within that time.
+/// Whether a server's log reports the end of an import within `time`.
 fn imports_within(log: &Path, time: Duration) -> bool {
     let begun = Instant::now();
     while begun.elapsed() < time {
@@ -220,7 +223,7 @@ fn imports_within(log: &Path, time: Duration) -> bool {
     false
 }
 
-/// The progress of the import that a store records; `None` if there is no record yet.
+/// Returns the progress of the import that a store has recorded; `None` if it has recorded none yet.
 fn import_of(engine: &str, data: &Path) -> Option<Import> {
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
     let kind = Store::find(disk.as_ref(), data)?;

@@ -29,7 +29,7 @@ fn builder(arguments: &[&str]) -> ServerBuilder {
     Server::builder(program()).arguments(arguments)
 }
 
-/// A server in an existing directory, which is kept.
+/// Starts a server in an existing directory, which is not removed afterwards.
 fn start_in(directory: &Path, arguments: &[&str]) -> Server {
     builder(arguments).directory(directory).start()
 }
@@ -57,12 +57,12 @@ fn fill(client: &mut RawClient) {
     }
 }
 
-/// A digest of all data; the server has `--enable-debug-command yes`.
+/// Returns a digest of all data; the server must run with `--enable-debug-command yes`.
 fn digest(client: &mut RawClient) -> Value {
     client.run("DEBUG DIGEST")
 }
 
-/// The error of a server that does not start in a directory, with these keys in the environment.
+/// Starts a server that must refuse to start in a directory, with these keys in the environment; returns its error.
 fn refusal(directory: &Path, arguments: &[&str], variable: Option<&str>) -> String {
     let mut command = Command::new(program());
     command.args(["--port", "0", "--unixsocket", "s"]).args(arguments).current_dir(directory);

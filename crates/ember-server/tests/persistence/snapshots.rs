@@ -49,7 +49,7 @@ fn shutdown_save_keeps_all_writes() {
         assert!(client.read_value().is_err());
         assert_eq!(server.wait().code(), Some(0), "{}", server.log());
     }
-    // Without SAVE and without rules, nothing is saved.
+    // Without SAVE and without save rules, nothing is saved.
     let mut server = start_in(&directory.0, &[]);
     let mut client = server.client();
     client.run("INCR rounds");
@@ -100,7 +100,7 @@ fn a_failed_save_reports_the_reason_and_leaves_the_old_file() {
     assert_eq!(client.run("SAVE"), Value::ok());
     let saved = fs::read(directory.0.join("dump.rdb")).unwrap();
     client.run("SET a 2");
-    // A directory instead of the temporary file: no user can write the file then, not even root.
+    // A directory instead of the file prevents every user from writing the file, even root.
     fs::rename(directory.0.join("dump.rdb"), directory.0.join("kept")).unwrap();
     fs::create_dir_all(directory.0.join("dump.rdb/in-the-way")).unwrap();
     let refused = client.run("SAVE").text();
@@ -191,8 +191,8 @@ fn a_file_that_announces_too_many_keys_is_loaded_without_extra_memory() {
 
 #[test]
 fn keys_without_elements_are_skipped_with_a_warning() {
-    // Kinds 2, 4 and 5 begin with the number of their elements, and 14 with that of its nodes, here one ziplist without
-    // entries; 13 and 16 are one packed value.
+    // Values of kinds 2, 4 and 5 begin with the number of their elements, and kind 14 with the number of its nodes,
+    // here one ziplist without entries; kinds 13 and 16 are a single packed value.
     const ZIPLIST: &[u8] = b"\x0B\x0B\0\0\0\x0A\0\0\0\0\0\xFF";
     const LISTPACK: &[u8] = b"\x07\x07\0\0\0\0\0\xFF";
     let empty: [(&str, u8, &[u8]); 6] = [
@@ -303,7 +303,7 @@ fn a_damaged_payload_of_restore_is_logged_with_its_sender_once_a_second() {
             assert_eq!(answer.text(), "ERR Bad data format");
         }
         let Value::Integer(id) = client.run("CLIENT ID") else { panic!("CLIENT ID is a number") };
-        // In sharded mode, the worker that refuses the payload may not be that of the client.
+        // In sharded mode, the payload may be refused by another worker than the client's.
         let line = match mode == MODES[0] {
             true => format!("RESTORE refuses a payload from client {id} at 127.0.0.1:"),
             false => "RESTORE refuses a payload".to_owned(),
@@ -331,7 +331,7 @@ fn files_have_the_version_of_their_target_server() {
         assert!(!server.log().contains("cannot read it"), "{}", server.log());
         server.client().run("HSET h a 1 b 2");
         server.client().run("HPEXPIREAT h 4000000000000 FIELDS 1 a");
-        // A format that cannot represent the data is not used: the file has a newer version.
+        // If the requested version cannot represent the data, the file has a newer version.
         assert_eq!(all.map(&mut saved), ["REDIS0012", "REDIS0012", "REDIS0012", "VALKEY080"]);
         let warnings = server.log().matches("has hash fields that expire: redis-7.2").count();
         assert_eq!(warnings, 1, "{}", server.log());

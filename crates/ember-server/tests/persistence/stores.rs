@@ -1,4 +1,4 @@
-//! Stores: how they keep the data set, and the order of replies of one of them.
+//! Stores: the files of each store, and the order of replies with the ordered one.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -115,7 +115,7 @@ fn a_btree_returns_keys_in_order_of_names() {
         assert_eq!(keys(&mut client, &["user:?", "LIMIT", "1"]), ["user:1"]);
         assert_eq!(keys(&mut client, &["z:\\[*"]), ["z:[1]"]);
         assert_eq!(keys(&mut client, &["item:9"]), ["item:9"]);
-        // A search for a prefix of few names is not a long call, however many names there are.
+        // A search for a prefix of few names is not a long-running call, however many names there are.
         client.run("CONFIG SET long-call-elements 3");
         assert_eq!(keys(&mut client, &["item:*"]), ["item:9"]);
         assert_eq!(client.info_number("ember_long_calls"), 0);
@@ -155,7 +155,7 @@ fn the_order_survives_every_kind_of_change() {
             };
             client.run(&line);
             if round % 100 == 0 {
-                // Both in one transaction: a key may expire or be evicted in between.
+                // Both calls are in one transaction, because a key may expire or be evicted between them.
                 client.run("MULTI");
                 client.run("KEYS *");
                 client.run("SCAN 0 COUNT 100000");

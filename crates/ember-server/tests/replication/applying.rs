@@ -37,7 +37,7 @@ fn commands_of_all_databases_and_units_are_applied_and_acknowledged() {
         client.run("SELECT 3");
         assert_eq!(client.run("GET other").text(), "10");
         assert_eq!(client.info_number("master_repl_offset"), asked);
-        // And once a second without being requested.
+        // The replica also acknowledges once a second without being requested.
         link.write("SET late 1");
         let late = link.offset;
         assert_eq!(link.acknowledged(late), late);
@@ -57,7 +57,7 @@ fn an_incomplete_unit_is_not_applied() {
         wait_until("the stream is read", || client.info_number("slave_read_repl_offset") == link.offset);
         assert_eq!(client.info_number("slave_repl_offset"), before);
         drop(link);
-        // The unit is sent again, for the database that was selected before it.
+        // The primary sends the unit again, for the database that was selected before the unit.
         let mut again = primary.accept();
         assert_eq!(again.read_handshake(), ["PSYNC", primary::ID, &(before + 1).to_string()]);
         again.send(b"+CONTINUE\r\n");
@@ -104,9 +104,9 @@ fn expired_keys_are_hidden_until_the_primary_removes_them() {
         assert_eq!(client.run("HRANDFIELD h 5").elements().unwrap().len(), 1);
         assert_eq!(client.run("HRANDFIELD h -3").elements().unwrap().len(), 3);
         assert_eq!(client.run("HTTL h FIELDS 2 a b").elements().unwrap()[0], Value::Integer(-2));
-        // The removal counts as a change.
+        // The removal counts as a change of the watched key.
         assert_eq!(watcher.run("EXEC"), Value::Null);
-        // The key still exists.
+        // The replica still has the key, although it has expired.
         link.write("PERSIST k");
         link.write("HPERSIST h FIELDS 1 a");
         wait_for_offset(&mut client, link.offset);

@@ -44,7 +44,7 @@ fn roles_are_exchanged_without_a_full_sync() {
         for client in [&mut one, &mut other] {
             assert_eq!(client.run("GET rounds").text(), "4");
         }
-        // The only full sync was that of the beginning.
+        // The only full sync was the one at the beginning.
         let copies = one.info_number("sync_full") + other.info_number("sync_full");
         assert_eq!(copies, 1, "{}{}", servers[0].log(), servers[1].log());
     }
@@ -156,7 +156,7 @@ fn is_online(server: &Server) -> bool {
     server.client().run("INFO replication").text().contains("state=online")
 }
 
-/// A replica that confirms nothing on its own.
+/// Opens a connection as a replica that sends no acknowledgements unless requested.
 fn idle_replica(server: &Server) -> RawClient {
     let mut client = server.client();
     assert_eq!(client.run("REPLCONF listening-port 7 capa psync2"), Value::ok());
@@ -201,8 +201,8 @@ fn writes_wait_until_the_failover_is_aborted() {
     }
 }
 
-/// Watches a key from a version of the stream that the other server may have begun. This server cannot know whether it
-/// has that state, so it must not send an older one.
+/// Watches a key from a version in a stream that the other server may have begun. The server cannot know whether it has
+/// that state, so it must not send an older one.
 fn watch_other_stream(server: &Server) -> RawClient {
     let version = format!("00000001-1-{:032x}-0123abcd-77", 1);
     let mut watching = server.client();
@@ -309,7 +309,7 @@ fn replicas_of_a_promoted_replica_resume() {
         wait_until("the last server is linked", || last.info("master_link_status") == "up");
         assert_same(&mut middle, &mut last);
         assert_same(&mut middle, &mut first);
-        // Another replica of the old primary resumes there, too.
+        // Another replica of the old primary resumes at the new primary, too.
         replicaof(&mut last, servers[0].port());
         wait_until("the last server is linked", || last.info("master_link_status") == "up");
         middle.run("INCR n");

@@ -1,4 +1,4 @@
-//! A primary that sends false, random or impossible data: none of it does harm, and all of it is reported.
+//! A primary that sends false, random or impossible data: such data does no harm, and all of it is reported.
 
 use std::thread;
 
@@ -65,7 +65,7 @@ fn an_endless_handshake_is_aborted() {
         let (server, primary) = (start(mode, &["--repl-timeout", "1"]), Primary::new());
         replicaof(&mut server.client(), primary.port());
         let mut link = primary.accept();
-        // Keepalive bytes, and never an answer.
+        // The primary sends only keepalive bytes, and never a reply.
         wait_until("the handshake is aborted", || {
             link.send(b"\n");
             server.log().contains("Timeout connecting to the MASTER: timed out")
@@ -85,7 +85,7 @@ fn a_full_sync_that_never_arrives_can_be_aborted() {
         let mut link = primary.accept();
         link.read_handshake();
         link.send(format!("+FULLRESYNC {ID} 0\r\n").as_bytes());
-        // Keepalive bytes. The system ends them sooner or later.
+        // Sends keepalive bytes until the replica closes the connection.
         thread::spawn(move || link.send_until_closed(&[b'\n'; 1000]));
         assert_eq!(client.run("REPLICAOF NO ONE"), Value::ok());
         assert_eq!(client.run("SET a 1"), Value::ok());
@@ -103,7 +103,7 @@ fn an_endless_full_sync_costs_no_memory() {
             let mut link = primary.accept();
             link.read_handshake();
             link.send(&full(&head, b"REDIS0010"));
-            // Unknown facts about the file.
+            // Sends unknown auxiliary fields endlessly.
             let endless = thread::spawn(move || link.send_until_closed(&b"\xFA\x01a\x01b".repeat(1000)));
             wait_until("much is received", || {
                 client.info("master_sync_in_progress") == "1"
@@ -144,7 +144,7 @@ fn altered_bytes_in_a_full_sync_do_no_harm() {
         while !length.ends_with(b"\r\n") {
             length.extend(client.read_bytes(1).unwrap());
         }
-        // Empty lines before it are keepalives.
+        // Empty lines before the length are keepalives.
         let length = String::from_utf8(length).unwrap().trim().trim_start_matches('$').parse().unwrap();
         let good = client.read_bytes(length).unwrap();
         let server = start(mode, &[]);
@@ -157,7 +157,7 @@ fn altered_bytes_in_a_full_sync_do_no_harm() {
                 let at = 9 + random.below(bytes.len() - 17);
                 bytes[at] = random.next_u64() as u8;
             }
-            // Without a checksum, or only that would be tested.
+            // Removes the checksum; otherwise only the checksum would be tested.
             let end = bytes.len() - 8;
             bytes[end..].fill(0);
             let length = bytes.len().to_string();
@@ -176,7 +176,7 @@ fn a_damaged_full_sync_is_discarded() {
     for mode in MODES {
         let good = rdb(&[("k", "v")]);
         let random = Random::new(1).bytes(100_000);
-        // A database size of 2^40 keys.
+        // The file announces a database of 2^40 keys.
         let promise = b"REDIS0010\xFE\x00\xFB\x81\x00\x00\x01\x00\x00\x00\x00\x00\x00";
         let short = format!("{}", good.len() + 1);
         let copies: [(Vec<u8>, &str); 8] = [
@@ -213,7 +213,7 @@ fn a_damaged_full_sync_is_discarded() {
     }
 }
 
-/// Bytes that stop a link, and the reason in the log.
+/// Asserts that bytes from the primary stop replication, and that the log contains the reason.
 fn assert_stops(mode: &[&str], say: impl Fn(&mut Link), reason: &str) {
     let (server, _primary, mut link) = linked(mode, &[], &[]);
     link.write("SELECT 0");

@@ -57,7 +57,7 @@ fn impossible_offsets_are_ignored() {
         let facts = client.info("slave0");
         let offset = facts.split(',').find_map(|fact| fact.strip_prefix("offset=")).unwrap();
         assert!(offset.parse::<u64>().unwrap() <= client.info_number("master_repl_offset"), "{facts}");
-        // The offset that it claims does not exist.
+        // The offset that the replica acknowledges does not exist.
         assert_eq!(client.run("SET k 2"), Value::ok());
         assert_eq!(client.run("WAIT 1 100"), Value::Integer(0));
         drop(liar);
@@ -142,7 +142,7 @@ fn a_silent_replica_is_disconnected() {
         assert_eq!(client.run("CONFIG SET repl-timeout 1"), Value::ok());
         let mut silent = server.client();
         ask(&mut silent);
-        // It receives its full sync and the stream, and confirms nothing.
+        // The replica receives its full sync and the stream, and acknowledges nothing.
         wait_until("the replica is disconnected", || client.info_number("connected_slaves") == 0);
         assert!(server.log().contains("has sent nothing for 1 seconds"), "{}", server.log());
         assert_serves(mode, &server);

@@ -1,4 +1,4 @@
-//! Replicas and primaries, one at a time: the test plays the other side.
+//! A replica or a primary alone: the test simulates the other side.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
@@ -39,7 +39,7 @@ fn replicaof(client: &mut RawClient, port: u16) {
     assert_eq!(client.run(&format!("REPLICAOF 127.0.0.1 {port}")), Value::ok());
 }
 
-/// A server linked to a primary that has these keys at offset 0.
+/// Starts a server and links it to a simulated primary that has these keys at offset 0.
 fn linked(mode: &[&str], arguments: &[&str], keys: &[(&str, &str)]) -> (Server, Primary, primary::Link) {
     let (server, primary) = (start(mode, arguments), Primary::new());
     let link = link(&server, &primary, keys);

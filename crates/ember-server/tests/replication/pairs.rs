@@ -1,4 +1,4 @@
-//! Two servers of this program: one follows the other, and then vice versa.
+//! Two servers of this program: one is a replica of the other, and then vice versa.
 
 use ember_testkit::{RawClient, Server, Value, wait_until};
 
@@ -41,7 +41,7 @@ fn a_replica_follows_and_is_then_promoted() {
             }
             assert_eq!(one.run("WAIT 1 0"), Value::Integer(1));
             assert_same(&mut one, &mut other);
-            // A broken link is no reason for a full sync.
+            // A broken link does not cause a full sync.
             assert_eq!(other.run("CLIENT KILL TYPE master"), Value::Integer(1));
             one.run("INCR n");
             assert_same(&mut one, &mut other);
@@ -65,7 +65,7 @@ fn replicas_of_a_replica_receive_its_stream() {
         first.run("SET of first");
         middle.run("SET own 1");
         follow(&mut last, &servers[1]);
-        // Its data are replaced, and its replicas must not miss that.
+        // The data of the middle server is replaced, and its replicas must receive the new data.
         follow(&mut middle, &servers[0]);
         first.run("INCR n");
         let digest = |client: &mut RawClient| client.run("DEBUG DIGEST");
@@ -73,9 +73,9 @@ fn replicas_of_a_replica_receive_its_stream() {
             let wanted = digest(&mut first);
             digest(&mut middle) == wanted && digest(&mut last) == wanted
         });
-        // It may receive more than one full sync.
+        // The last server may receive more than one full sync.
         wait_until("the last has both keys", || last.run("EXISTS own of n") == Value::Integer(2));
-        // And the same again for another primary.
+        // The test is repeated with another primary.
         let other = start(mode, &ARGUMENTS);
         other.client().run("SET of other");
         follow(&mut middle, &other);
@@ -95,7 +95,7 @@ fn replicas_of_a_new_primary_resume() {
             follow(&mut following, &middle);
             first.client().run("SET before 1");
             let mut writers = [(); 4].map(|()| middle.client());
-            // These writes are in the stream before all workers know of the change.
+            // These writes are in the stream before all workers are notified of the role change.
             leading.send(&[&b"REPLICAOF NO ONE\r\n"[..], &b"INCR behind\r\n".repeat(100)].concat()).unwrap();
             writers.iter_mut().for_each(|writer| writer.send(&b"INCR behind\r\n".repeat(20)).unwrap());
             (0..101).for_each(|_| _ = leading.read_value().unwrap());
@@ -106,7 +106,7 @@ fn replicas_of_a_new_primary_resume() {
     }
 }
 
-/// A full sync ends the append-only file of the replica, and a new one begins after it, with or without replicas.
+/// At a full sync the replica closes its append-only file and begins a new one, with or without replicas of its own.
 #[test]
 fn a_replica_with_replicas_restarts_its_aof_after_a_full_sync() {
     for mode in MODES {
@@ -122,7 +122,7 @@ fn a_replica_with_replicas_restarts_its_aof_after_a_full_sync() {
     }
 }
 
-/// Whether the connection to a server's only replica sends data at once.
+/// Whether the connection to a server's only replica sends data immediately (TCP_NODELAY).
 #[cfg(target_os = "linux")]
 fn sends_at_once(server: &Server) -> bool {
     use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};

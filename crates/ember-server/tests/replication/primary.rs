@@ -1,4 +1,4 @@
-//! A minimal primary that sends exactly what a test says.
+//! A minimal simulated primary that sends exactly the bytes that a test determines.
 
 use std::io::{BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use ember_testkit::{Value, encode};
 
-/// The replication ID of its history.
+/// The replication ID of the primary's history.
 pub(crate) const ID: &str = "0123456789abcdef0123456789abcdef01234567";
 
-/// The longest wait before a test fails.
+/// The timeout after which a test fails.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The listener of the primary.
@@ -24,7 +24,7 @@ impl Primary {
         self.0.local_addr().unwrap().port()
     }
 
-    /// Accepts the next replica; sends nothing yet.
+    /// Accepts the connection of the next replica, and sends nothing yet.
     pub(crate) fn accept(&self) -> Link {
         let (stream, _) = self.0.accept().unwrap();
         stream.set_read_timeout(Some(TIMEOUT)).unwrap();
@@ -33,7 +33,7 @@ impl Primary {
     }
 }
 
-/// A connection of a replica.
+/// A connection from a replica.
 pub(crate) struct Link {
     stream: BufReader<TcpStream>,
     /// The number of bytes sent after the full sync.
@@ -41,7 +41,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// The next command of the replica.
+    /// Reads the next command of the replica.
     pub(crate) fn command(&mut self) -> Vec<String> {
         let value = ember_protocol::client::read_value(&mut self.stream).unwrap();
         value.elements().unwrap().iter().map(Value::text).collect()
@@ -57,7 +57,7 @@ impl Link {
         while self.stream.get_mut().write_all(bytes).is_ok() {}
     }
 
-    /// Answers all commands up to PSYNC, and returns the words of PSYNC.
+    /// Replies to all commands before PSYNC, and returns the words of PSYNC.
     pub(crate) fn read_handshake(&mut self) -> Vec<String> {
         loop {
             let words = self.command();
@@ -69,7 +69,7 @@ impl Link {
         }
     }
 
-    /// Answers the handshake with a full sync of the data at `offset`.
+    /// Completes the handshake with a full sync of `keys` at `offset`.
     pub(crate) fn copy(&mut self, offset: u64, keys: &[(&str, &str)]) {
         self.read_handshake();
         let file = rdb(keys);
@@ -89,7 +89,7 @@ impl Link {
         self.send(&bytes);
     }
 
-    /// The next acknowledged offset that is at least this.
+    /// Returns the next acknowledged offset that is at least `at_least`.
     pub(crate) fn acknowledged(&mut self, at_least: u64) -> u64 {
         loop {
             let words = self.command();
@@ -104,12 +104,12 @@ impl Link {
     /// Waits until the replica closes the connection.
     pub(crate) fn wait_for_close(&mut self) {
         let mut bytes = Vec::new();
-        // A reset is an end, too.
+        // A reset also counts as closing.
         let _ = self.stream.read_to_end(&mut bytes);
     }
 }
 
-/// An RDB file with these strings.
+/// Returns an RDB file with these strings.
 pub(crate) fn rdb(keys: &[(&str, &str)]) -> Vec<u8> {
     let mut bytes = b"REDIS0010\xFE\x00".to_vec();
     for (key, value) in keys {
@@ -120,7 +120,7 @@ pub(crate) fn rdb(keys: &[(&str, &str)]) -> Vec<u8> {
             bytes.extend_from_slice(text.as_bytes());
         }
     }
-    // Without a checksum.
+    // The file ends without a checksum, which eight bytes of zero denote.
     bytes.extend_from_slice(b"\xFF\0\0\0\0\0\0\0\0");
     bytes
 }

@@ -1,5 +1,5 @@
-//! Live queries with replicas: a client that has watched one server resumes at another, and never sees an older state
-//! than before.
+//! Live queries with replicas: a client that has watched a query on one server resumes on another, and never receives
+//! an older state than before.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -11,7 +11,7 @@ use crate::pairs::{ARGUMENTS, follow};
 use crate::primary::ID;
 use crate::{MODES, linked, start, wait_for_offset};
 
-/// A server and its replica.
+/// Starts a server and its replica.
 fn pair(mode: &[&str], more: &[&str]) -> [Server; 2] {
     let arguments = [&ARGUMENTS, more].concat();
     let servers = [start(mode, &arguments), start(mode, &arguments)];
@@ -25,7 +25,7 @@ fn resp3(server: &Server) -> RawClient {
     client
 }
 
-/// Begins to watch; returns the version and the result, or the error.
+/// Begins to watch a query; returns the version and the result, or the error.
 fn open(client: &mut RawClient, since: &str, line: &str) -> Result<(String, Value), String> {
     let options = if since.is_empty() { String::new() } else { format!("SINCE {since} ") };
     client.send(format!("WATCH.OPEN {options}COMMAND {line}\r\n").as_bytes()).unwrap();
@@ -39,7 +39,7 @@ fn open(client: &mut RawClient, since: &str, line: &str) -> Result<(String, Valu
     }
 }
 
-/// The version and the result of the next state.
+/// Receives the next state; returns its version and result.
 fn pushed(client: &mut RawClient) -> (String, Value) {
     let value = client.read_value().unwrap();
     let Value::Push(parts) = &value else { panic!("no push: {value:?}") };
@@ -73,7 +73,7 @@ fn a_version_is_valid_at_the_primary_and_at_its_replica() {
         assert_eq!(open(&mut resp3(&servers[0]), &newer, "GET a").unwrap(), (newer.clone(), Value::Null));
         let (_, result) = open(&mut resp3(&servers[0]), &version, "GET a").unwrap();
         assert_eq!(result.text(), "2");
-        // Changes in between do not count if the result is the same again.
+        // If the result is the same again, changes in between do not cause a new state.
         writer.run("SET a 3");
         writer.run("SET a 2");
         writer.run("WAIT 1 0");
@@ -89,7 +89,7 @@ fn a_replica_waits_until_it_reaches_the_version() {
         let (mut client, mut other) = (resp3(&server), server.client());
         let (version, result) = open(&mut client, "", "GET a").unwrap();
         assert_eq!((words(&version)[3..].to_vec(), result.text()), (vec![&ID[..8], "0"], "0".to_owned()));
-        // A client has seen at the primary the effect of a command of 27 bytes.
+        // A client has received from the primary a state with the effect of a command of 27 bytes.
         let hash = "0123456789abcdef0123456789abcdef";
         let ahead = format!("01234567-5-{hash}-{}-27", &ID[..8]);
         client.send(format!("WATCH.OPEN SINCE {ahead} COMMAND GET a\r\n").as_bytes()).unwrap();
@@ -113,7 +113,7 @@ fn a_replica_waits_until_it_reaches_the_version() {
         assert!(begun.elapsed() >= Duration::from_secs(4), "{mode:?}");
         assert!(two.read_value().unwrap().text().starts_with("BEHIND"));
         assert_eq!(two.run("GET a").text(), "1", "{mode:?}: the client does not watch");
-        // A primary has no later data than its own; and nothing is known of other streams.
+        // A primary cannot wait for later data than its own, and does not know other streams.
         assert_eq!(other.run("REPLICAOF NO ONE"), Value::ok());
         assert_eq!(open(&mut client, &later, "STRLEN a").unwrap().1, Value::Integer(1));
         let elsewhere = format!("01234567-5-{hash}-fedcba98-99");
@@ -135,7 +135,7 @@ fn a_full_sync_notifies_watchers_of_changes() {
         assert_eq!(words(&version).len(), 3, "no replication yet: {version}");
         open(&mut watching, "", "GET other").unwrap();
         follow(&mut clients[1], &servers[0]);
-        // While the data are loaded, a state may show an empty data set.
+        // While the data is being loaded, a state may show an empty data set.
         let (newer, result) = loop {
             let state = pushed(&mut watching);
             if state.1.text() == "2" {
@@ -147,7 +147,7 @@ fn a_full_sync_notifies_watchers_of_changes() {
     }
 }
 
-/// A client that watches a number that only grows, at one server after the other.
+/// Watches a number that only grows, on one server after the other.
 fn hop(servers: &[Server], key: usize, is_over: &AtomicBool, hops: &AtomicU64, random: &mut Random) -> i64 {
     let line = format!("GET n{key}");
     let (mut version, mut last) = (String::new(), 0);
@@ -156,7 +156,7 @@ fn hop(servers: &[Server], key: usize, is_over: &AtomicBool, hops: &AtomicU64, r
             continue;
         };
         client.set_timeout(Duration::from_secs(20)).unwrap();
-        // A server that is down, or has no data at the moment, cannot be watched.
+        // A server that is down, or is loading its data, cannot be watched.
         let is_good = client.send(b"HELLO 3\r\n").is_ok() && client.read_value().is_ok();
         if !is_good {
             continue;
@@ -171,7 +171,8 @@ fn hop(servers: &[Server], key: usize, is_over: &AtomicBool, hops: &AtomicU64, r
             let (newer, result) = match &value {
                 Value::Map(_) => (value.get("version").unwrap().text(), value.get("result").unwrap()),
                 Value::Push(parts) => (parts[2].text(), parts[3].clone()),
-                // The replica waits for a primary that is down: another server has later data.
+                // The replica waits for data from a primary that is down, so the client tries another server, which has
+                // later data.
                 other => {
                     let text = other.text();
                     assert!(text.starts_with("BEHIND") || text.starts_with("LOADING"), "{text}");
@@ -194,7 +195,7 @@ fn hop(servers: &[Server], key: usize, is_over: &AtomicBool, hops: &AtomicU64, r
 const HOPPERS: usize = 6;
 const KEYS: usize = 3;
 
-/// Whether a server runs an increment; if not, another one is the primary.
+/// Increments a number on a server; returns false if it refuses because another server is the primary.
 fn increment(client: &mut RawClient, key: usize) -> bool {
     client.send(format!("INCR n{key}\r\n").as_bytes()).is_ok()
         && matches!(client.read_value(), Ok(Value::Integer(_)))

@@ -1,4 +1,4 @@
-//! Servers that are restarted: every server that has all data resumes at its offset, and none needs a full sync.
+//! Servers that are restarted: every server that has all data resumes at its offset, without a full sync.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use ember_testkit::{Directory, RawClient, Server, Value, wait_until};
 use crate::pairs::{ARGUMENTS, assert_same, follow};
 use crate::{MODES, program, replicaof, start};
 
-/// Ways to persist data.
+/// The arguments for each way to persist data.
 const KEEPING: [&[&str]; 2] =
     [&["--save", "3600 1", "--appendonly", "no"], &["--save", "", "--appendonly", "yes"]];
 
@@ -35,7 +35,7 @@ fn fill(client: &mut RawClient) {
     for number in 0..100 {
         client.run(&format!("RPUSH l {number}"));
     }
-    // A key that has expired when it is loaded again: replicas that have it must receive its removal.
+    // This key has expired when it is loaded again; replicas that have the key must receive its removal.
     client.run("SET short 1 PX 200");
     client.run("SELECT 0");
 }
@@ -176,7 +176,7 @@ fn a_shutdown_waits_for_replicas() {
         asks.send(b"SHUTDOWN NOSAVE\r\n").unwrap();
         wait_until("the shutdown waits", || one.info("paused_reason") == "shutdown_in_progress");
         assert!(one.info_number("shutdown_in_milliseconds") <= 10_000);
-        // No write runs meanwhile, and the shutdown can be aborted.
+        // No write runs while the server waits for the replica, and the shutdown can be aborted.
         let mut writes = primary.client();
         writes.send(b"SET k 2\r\n").unwrap();
         assert_eq!(one.run("GET k").text(), "1");
@@ -227,7 +227,7 @@ fn a_shutdown_that_cannot_save_is_aborted() {
         let (mut one, mut other) = (primary.client(), replica.client());
         follow(&mut other, &primary);
         one.run("SET k 1");
-        // A directory has the name of the file.
+        // A directory with the name of the RDB file prevents the save.
         std::fs::create_dir_all(directory.0.join("dump.rdb").join("x")).unwrap();
         assert_eq!(one.run("SHUTDOWN").text(), "ERR Errors trying to SHUTDOWN. Check logs.");
         assert_eq!(one.run("SET k 2"), Value::ok());
@@ -271,14 +271,14 @@ fn a_restarted_primary_follows_its_successor() {
         let mut other = new.client();
         follow(&mut other, &old);
         fill(&mut old.client());
-        // A key that expires after the restart would be history of its own.
+        // The removal of a key that expires after the restart would be part of the stream.
         let mut client = old.client();
         client.run("SELECT 3");
         client.run("PERSIST short");
         end(&mut old, "SHUTDOWN");
         assert_eq!(other.run("REPLICAOF NO ONE"), Value::ok());
         assert_eq!(other.run("SET new 1"), Value::ok());
-        // It starts as a primary and becomes a replica, as with Sentinel.
+        // The old primary starts as a primary and then becomes a replica, as with Sentinel.
         let old = start_in(&directory, None, &arguments);
         let mut one = old.client();
         follow(&mut one, &new);

@@ -141,7 +141,7 @@ fn check_long_call(change: fn(&mut RawClient), refusal: &str) {
         let answer = client.read_value().unwrap();
         let stored = other.run("EXISTS to");
         match answer {
-            // The call had ended before.
+            // The call ended before the change.
             Value::Integer(100_000) => assert_eq!(stored, Value::Integer(1)),
             answer => assert_eq!((answer.text(), stored), (refusal.to_owned(), Value::Integer(0))),
         }
@@ -245,7 +245,7 @@ fn metrics_describe_replicas() {
         assert!(!has_line("ember_replication_sent_bytes_total 0"));
         assert!(!has_line("ember_replication_backlog_bytes 0"));
 
-        // A write that waits for a silent replica counts as a wait, and then as a closed connection.
+        // A write that waits for a silent replica is counted as a wait, and after the timeout as a closed connection.
         client.run("CONFIG SET sync-timeout 300");
         client.run("CLIENT SYNC-REPLICAS 1");
         client.run("SET a c");
@@ -254,7 +254,7 @@ fn metrics_describe_replicas() {
             let line = text.lines().find_map(|line| line.strip_prefix("ember_sync_waits_total "));
             line.unwrap().parse::<u64>().unwrap()
         };
-        // A replica that answers at once may be processed before any write waits.
+        // If the replica acknowledges immediately, the acknowledgement may be processed before any write waits.
         let waits_before = waits();
         replica.signal("STOP");
         client.send_command(&["SET", "a", "d"]).unwrap();
@@ -270,7 +270,7 @@ fn metrics_describe_replicas() {
     }
 }
 
-/// The lines of a server's log with a text.
+/// Returns the lines of a server's log that contain a text.
 fn lines_with(server: &Server, text: &str) -> Vec<String> {
     server.log().lines().filter(|line| line.contains(text)).map(str::to_owned).collect()
 }
@@ -401,9 +401,9 @@ fn a_replica_that_becomes_a_primary_keeps_its_data() {
         assert_eq!(client.run("SET k 2"), Value::ok());
         assert_eq!(words(&client.run("ROLE"))[0], "master");
         assert_ne!(client.info("master_replid"), ID);
-        // A primary removes expired keys again.
+        // As a primary, the server removes expired keys again.
         wait_until("the key expires", || client.run("DBSIZE") == Value::Integer(1));
-        // Its own writes are not in the history of the old primary.
+        // The server's own writes are not in the history of the old primary.
         let own = client.info("master_replid");
         replicaof(&mut client, primary.port());
         let mut again = primary.accept();

@@ -1,5 +1,5 @@
-//! Replicas that are slower than the writes, temporarily or permanently: they use no memory, and resume as long as the
-//! missing stream fits on the disk.
+//! Replicas that are slower than the writes, temporarily or permanently: they use no additional memory of the primary,
+//! and resume as long as the missing part of the stream fits in the limit on disk.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use ember_testkit::{RawClient, Server, Value, wait_until};
 use crate::pairs::{ARGUMENTS, assert_same, follow};
 use crate::{MODES, program, start};
 
-/// A primary that keeps 1 MiB of the stream in memory and `spill` on the disk, and its replica.
+/// Starts a primary that stores 1 MiB of the stream in memory and `spill` on the disk, and its replica.
 fn pair(mode: &[&str], spill: &str) -> [Server; 2] {
     let kept = ["--repl-backlog-size", "1mb", "--repl-backlog-spill", spill, "--save", ""];
     let servers = [start(mode, &[&ARGUMENTS[..], &kept].concat()), start(mode, &ARGUMENTS)];
@@ -43,7 +43,7 @@ fn a_replica_that_stops_reading_resumes_from_the_disk() {
         replica.signal("CONT");
         assert_same(&mut one, &mut other);
         assert_eq!((one.info("sync_full"), one.info("sync_partial_ok")), ("1".into(), "0".into()));
-        // No replica needs it any more.
+        // No replica needs the stream on the disk any more.
         wait_until("the disk space is freed", || {
             write(&mut one, 1);
             one.info_number("repl_backlog_spilled_bytes") == 0 && files_of(&primary) == 0

@@ -1,4 +1,4 @@
-//! The stream of a primary, received by bare connections as replicas.
+//! The stream of a primary, received over plain connections that act as replicas.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ fn start(mode: &[&str], more: &[&str]) -> Server {
 struct Follower {
     client: RawClient,
     id: String,
-    /// The position after the bytes it has read from the stream.
+    /// The position after the bytes that the connection has read from the stream.
     position: u64,
 }
 
@@ -24,11 +24,11 @@ fn line(client: &mut RawClient) -> String {
     while !line.ends_with(b"\n") {
         line.extend(client.read_bytes(1).unwrap());
     }
-    // Keepalives.
+    // Empty lines are keepalives.
     if line == b"\n" { self::line(client) } else { String::from_utf8_lossy(&line).trim_end().to_owned() }
 }
 
-/// A full sync in either form.
+/// Reads a full sync, with a known or an unknown length.
 fn copy(client: &mut RawClient) -> Vec<u8> {
     let head = line(client);
     let Some(mark) = head.strip_prefix("$EOF:") else {
@@ -44,14 +44,14 @@ fn copy(client: &mut RawClient) -> Vec<u8> {
 }
 
 impl Follower {
-    /// A replica with its full sync, which is returned too.
+    /// Connects a replica and reads its full sync, which is also returned.
     fn with_copy(server: &Server) -> (Follower, Vec<u8>) {
         let (follower, copy) = Follower::introduced(server, &[]);
         assert!(copy.starts_with(b"REDIS"));
         (follower, copy)
     }
 
-    /// The same of a replica that supports field expiries.
+    /// Connects a replica that supports field expiries and reads its full sync.
     fn of_valkey(server: &Server) -> Follower {
         let (follower, copy) = Follower::introduced(server, &["REPLCONF version 9.0.0"]);
         assert!(copy.starts_with(b"VALKEY080"));
@@ -70,12 +70,12 @@ impl Follower {
         let (id, position) = (words.next().unwrap().to_owned(), words.next().unwrap().parse().unwrap());
         let copy = copy(&mut client);
         let mut follower = Follower { client, id, position };
-        // No command arrives before the replica says that it has loaded the full sync.
+        // No command arrives before the replica has acknowledged that the full sync is loaded.
         follower.acknowledge();
         (follower, copy)
     }
 
-    /// The next command of the stream that changes data.
+    /// Reads the next command of the stream that changes data.
     fn next(&mut self) -> Vec<String> {
         loop {
             let bytes = self.client.read_raw().unwrap();
@@ -124,7 +124,7 @@ fn the_stream_continues_where_the_full_sync_ends() {
         let set = follower.next().join(" ");
         assert!(set.starts_with("SET k v PXAT "), "{set}");
         follower.expect(&["MULTI", "SELECT 0"]);
-        // An increment is replicated as a SET of its result, whichever way it runs.
+        // An increment is replicated as a SET of its result, in every execution path.
         assert_eq!(follower.next()[1], "n");
         follower.expect(&["RPUSH l a b", "EXEC", "LPOP l", "DEL n", "PUBLISH channel hello", "MULTI"]);
         assert_eq!(follower.next()[1], "s");
@@ -224,7 +224,7 @@ fn a_reconnecting_replica_resumes_at_its_offset() {
         assert_eq!(line(&mut again), format!("+CONTINUE {id}"));
         let mut follower = Follower { client: again, id: id.clone(), position };
         follower.expect(&["SET b 2"]);
-        // Neither positions that are not kept nor other histories.
+        // Positions that the backlog does not contain and other histories require a full sync.
         for (id, offset) in [(id.as_str(), follower.position + 100), (&"f".repeat(40), position + 1)] {
             let mut other = server.client();
             other.send_command(&["PSYNC", id, &offset.to_string()]).unwrap();
@@ -392,7 +392,7 @@ fn the_backlog_is_freed_without_replicas() {
     follower.expect(&["SELECT 0", "SET seen 1"]);
 }
 
-/// The keys and functions of an rdb-only full sync, for a replica that requests parts of the data.
+/// Whether an rdb-only full sync contains the keys and the functions, for a replica that requests parts of the data.
 fn copy_alone(server: &Server, parts: Option<&str>, call: &str) -> (bool, bool) {
     let mut client = server.client();
     assert_eq!(client.run("REPLCONF rdb-only 1"), Value::ok());
@@ -449,7 +449,7 @@ fn a_full_sync_without_remaining_replicas_is_aborted() {
             "{}",
             server.log()
         );
-        // The next replica receives one.
+        // The next replica receives a full sync.
         client.run("CONFIG SET rdb-key-save-delay 0");
         Follower::with_copy(&server);
     }
@@ -461,7 +461,7 @@ fn the_stream_continues_after_a_filtered_full_sync_too() {
         let server = start(mode, &[]);
         let mut client = server.client();
         client.run("SET a value");
-        // Like `redis-cli --replica`.
+        // Connects like `redis-cli --replica`.
         let mut replica = server.client();
         assert_eq!(replica.run("REPLCONF capa eof"), Value::ok());
         assert_eq!(replica.command(&["REPLCONF", "rdb-filter-only", ""]), Value::ok());
@@ -471,14 +471,13 @@ fn the_stream_continues_after_a_filtered_full_sync_too() {
         client.run("SET b 1");
         let mut follower = Follower { client: replica, id: String::new(), position: 0 };
         follower.expect(&["SELECT 0", "SET b 1"]);
-        // Another replica receives all data.
+        // A replica that requests no parts receives all data.
         let (_, whole) = Follower::with_copy(&server);
         assert!(whole.windows(5).any(|part| part == b"value"));
     }
 }
 
-/// The first line of a full sync for a replica with these capabilities and this port: a replica that never loads one
-/// waits for the next.
+/// Returns the first line of a full sync for a replica with these capabilities and this port, which never loads it.
 fn head(server: &Server, port: u16, capabilities: &str) -> (RawClient, String) {
     let mut client = server.client();
     assert_eq!(client.run(&format!("REPLCONF listening-port {port} {capabilities}")), Value::ok());
@@ -491,7 +490,7 @@ fn head(server: &Server, port: u16, capabilities: &str) -> (RawClient, String) {
 #[test]
 fn a_full_sync_is_sent_while_it_is_written() {
     for mode in MODES {
-        // A millisecond for each key.
+        // Writing each key takes a millisecond.
         let server = start(mode, &["--rdb-key-save-delay", "1000", "--rdbcompression", "no"]);
         let mut client = server.client();
         client.run("DEBUG POPULATE 2000 key 1000");
@@ -508,7 +507,7 @@ fn a_full_sync_is_sent_while_it_is_written() {
         }
         assert!(server.log().contains("the copy of the data for replicas is complete"));
         assert!(bytes.len() > 2_000_000);
-        // Nothing else arrives before the replica has loaded it.
+        // Nothing else arrives before the replica has loaded the full sync.
         client.run("SET behind 2");
         assert!(client.run("INFO replication").text().contains("state=send_bulk"));
         wait_until("the full sync is written", || client.info_number("rdb_bgsave_in_progress") == 0);
@@ -548,7 +547,7 @@ fn a_full_sync_has_a_format_that_the_replica_supports() {
         let mut client = server.client();
         for (number, line) in ["HSET h a 1", "HPEXPIRE h 2000000 FIELDS 1 a"].into_iter().enumerate() {
             client.run(line);
-            // All request at the same time: only replicas that support the same format share a full sync.
+            // All replicas request a full sync at the same time: only replicas that support the same format share one.
             let mut replicas: Vec<RawClient> = programs.iter().map(|_| server.client()).collect();
             for (port, (replica, (says, _))) in replicas.iter_mut().zip(programs).enumerate() {
                 assert_eq!(replica.run(&format!("REPLCONF listening-port {} {says}", port + 1)), Value::ok());
@@ -563,8 +562,8 @@ fn a_full_sync_has_a_format_that_the_replica_supports() {
     }
 }
 
-/// A replica that introduces itself with `says` and requests the stream after a position of a history; returns the
-/// answer, too.
+/// Connects a replica that sends the REPLCONF options `says` and requests the stream after a position of a history;
+/// also returns the reply.
 fn ask(server: &Server, says: &str, id: &str, position: u64) -> (RawClient, String) {
     let mut client = server.client();
     assert_eq!(client.run(&format!("REPLCONF {says} capa eof capa psync2")), Value::ok());
@@ -596,18 +595,19 @@ fn a_replica_that_does_not_support_a_command_gets_a_full_sync_instead() {
         let expected = "127.0.0.1:7 is disconnected: it cannot be sent HPEXPIREAT, which is only supported by Redis \
                         7.4, Valkey 9 and ember";
         wait_until("the log says why", || server.log().contains(expected));
-        // The missing part is kept, but would not suffice.
+        // The backlog still contains the missing part, but the replica cannot apply its HPEXPIREAT, so it needs a full
+        // sync.
         let (mut again, answer) = ask(&server, "listening-port 7", &old.id, known_to_all);
         assert!(answer.starts_with("+FULLRESYNC "), "{answer}");
         let position: u64 = answer.rsplit(' ').next().unwrap().parse().unwrap();
-        // The replica has to prove that it supports such fields.
+        // The replica must prove that it supports expiring fields.
         assert!(copy(&mut again).starts_with(b"REDIS0012"));
         let mut again = Follower { client: again, id: old.id.clone(), position };
         again.acknowledge();
         client.run("HPERSIST h FIELDS 1 f");
         again.expect(&["SELECT 0", "HPERSIST h FIELDS 1 f"]);
         again.acknowledge();
-        // It has proved it.
+        // The replica has proved that it supports expiring fields, so it resumes.
         let (client_again, answer) = ask(&server, "listening-port 7", &old.id, again.position);
         assert!(answer.starts_with("+CONTINUE"), "{answer}");
         let mut again = Follower { client: client_again, ..again };
@@ -653,7 +653,7 @@ fn payload(version: u16, value: &[u8]) -> Vec<u8> {
     [value, &version.to_le_bytes(), &[0; 8]].concat()
 }
 
-/// Redis refuses payloads of Valkey, Valkey 9 those of Redis 7.4, and neither reports that to its primary.
+/// Redis refuses payloads of Valkey, Valkey 9 refuses payloads of Redis 7.4, and neither reports that to its primary.
 #[test]
 fn restored_keys_are_replicated_by_portable_commands_with_the_flags_of_the_caller() {
     for mode in MODES {
@@ -804,7 +804,7 @@ fn a_client_that_sends_sync_receives_only_later_commands() {
         let server = start(mode, &[]);
         let mut client = server.client();
         client.run("SET before 1");
-        // The copy of this replica is kept for a while, and the stream after it.
+        // The state of this replica's full sync is stored for a while, with the stream after it.
         Follower::with_copy(&server);
         client.run("SET meanwhile 1");
         let mut tool = server.client();
@@ -830,7 +830,7 @@ fn replicas_whose_links_break_early_share_one_full_sync() {
                 cut.run(&format!("REPLCONF listening-port {} capa eof capa psync2", 8 + number));
                 cut.send_command(&["PSYNC", "?", "-1"]).unwrap();
                 assert!(line(&mut cut).starts_with("+FULLRESYNC "));
-                // Some have received a part of the full sync when their link breaks, others nothing.
+                // Some replicas have received a part of the full sync when their link breaks, others nothing.
                 if number % 2 == 0 {
                     cut.read_bytes(100_000).unwrap();
                 }

@@ -1,4 +1,4 @@
-//! Writes that are acknowledged when replicas have them.
+//! Writes that are acknowledged once replicas have them (synchronous replication).
 
 use std::time::{Duration, Instant};
 
@@ -48,7 +48,7 @@ fn the_replica_has_every_acknowledged_write() {
             "s",
         ]);
         assert_eq!(other.run("GET s").text(), "2");
-        // A client that is served by another's write receives the reply when the replica has it.
+        // A blocked client that is served by another client's write receives its reply once the replica has that write.
         let mut waiting = primary.client();
         waiting.send_command(&["BLPOP", "queue", "0"]).unwrap();
         wait_until("the call waits", || client.info_number("blocked_clients") == 1);
@@ -76,7 +76,7 @@ fn without_replicas_no_write_is_accepted() {
         let script = "#!lua\nreturn redis.call('SET', KEYS[1], '2')";
         assert_eq!(client.command(&["EVAL", script, "1", "k"]).text(), TOO_FEW);
         assert_eq!(client.run("GET k").text(), "1");
-        // A connection may require no replicas, and another more of them.
+        // One connection may require no replicas, and another more than the default.
         assert_eq!(client.run("CLIENT SYNC-REPLICAS 0"), Value::ok());
         assert_eq!(client.run("SET k 3"), Value::ok());
         assert_eq!(client.run("CLIENT SYNC-REPLICAS DEFAULT"), Value::ok());
@@ -125,7 +125,7 @@ fn clients_are_disconnected_when_a_replica_does_not_confirm() {
         assert_eq!(primary.client().run("SET other 1"), Value::ok());
         assert_eq!(client.read_to_close().unwrap(), b"");
         assert!(begun.elapsed() >= Duration::from_millis(500));
-        // The outcome was reported to no client.
+        // No client received the outcome of the write.
         assert_eq!(primary.client().run("GET k").text(), "1");
         assert!(primary.log().contains("too few replicas have confirmed its writes"));
         replica.signal("CONT");
@@ -160,7 +160,7 @@ fn disks_of_replicas_count_with_sync_level_disk() {
             );
             wait_until("the parameters take effect", || {
                 client = primary.client();
-                // As long as they do not, the replies are sent before the connection ends.
+                // Until the parameters take effect, the replies are sent before the connection is closed.
                 client.send_command(&["INCR", "n"]).unwrap();
                 client.send_command(&["QUIT"]).unwrap();
                 client.read_to_close().is_ok_and(|bytes| bytes.is_empty())

@@ -1,4 +1,5 @@
-//! A replica applies its primary's commands on all cores: each key in order, each unit whole, and at exact offsets.
+//! A replica applies its primary's commands on all cores: the commands of each key in order, each unit atomically, and
+//! with exact offsets.
 
 use std::ops::Range;
 
@@ -17,8 +18,8 @@ const PARALLEL: [&str; 4] = ["--enable-debug-command", "yes", "--replica-apply",
 
 const SERIAL: [&str; 4] = ["--enable-debug-command", "yes", "--replica-apply", "serial"];
 
-/// Commands as a primary sends them, many at once: on keys that depend on each other, in units, and some that only one
-/// worker can apply.
+/// Returns commands as a primary sends them: many on keys that depend on each other, some in units, and some that only
+/// one worker can apply.
 fn stream(random: &mut Random, numbers: Range<usize>) -> Vec<String> {
     let mut lines = vec!["SELECT 0".to_owned()];
     let mut is_open = false;
@@ -130,7 +131,7 @@ fn files_and_replicas_of_a_replica_have_its_data() {
         wait_until("the last has the stream", || last.info("slave_repl_offset") == link.offset.to_string());
         assert_eq!(last.info("master_replid"), client.info("master_replid"));
         assert_equal(&mut client, &mut last);
-        // The writes that it confirms as durable are on its disk.
+        // The writes that the replica acknowledges as durable are on its disk.
         link.write("REPLCONF GETACK *");
         let asked = link.offset;
         assert_eq!(link.acknowledged(asked), asked);
@@ -144,7 +145,8 @@ fn files_and_replicas_of_a_replica_have_its_data() {
     }
 }
 
-/// Units of one length, which change two keys of different workers and one key that all units change.
+/// Returns unit `number`. All units have the same length; each changes two keys of different workers and one key that
+/// all units change.
 fn unit(number: usize) -> Vec<String> {
     let key = number % 50;
     vec![
@@ -160,7 +162,7 @@ fn unit_bytes() -> u64 {
     unit(0).iter().map(|line| encoded(line).len() as u64).sum()
 }
 
-/// Asserts that a server has exactly the units before an offset.
+/// Asserts that a server has applied exactly the units before an offset.
 fn assert_prefix(client: &mut RawClient, offset: u64, begun: u64) {
     assert_eq!((offset - begun) % unit_bytes(), 0, "the offset is between two units");
     let units = (offset - begun) / unit_bytes();

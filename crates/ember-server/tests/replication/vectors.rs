@@ -1,4 +1,5 @@
-//! Vector sets on replicas: the same elements, vectors and attributes as at their primary, so the same exact results.
+//! Vector sets on replicas: they have the same elements, vectors and attributes as on their primary, and thus the same
+//! exact results.
 
 use ember_testkit::{Random, RawClient, Value, wait_until};
 
@@ -12,7 +13,7 @@ fn numbers(random: &mut Random, separator: &str) -> String {
     numbers.collect::<Vec<_>>().join(separator)
 }
 
-/// Commands that create sets and indexes of all kinds.
+/// The commands that create vector sets and indexes of all kinds.
 const CREATED: [&str; 4] = [
     "VECTOR.CREATE graph DIM 12 DISTANCE L2 QUANT F16 M 5 EF_CONSTRUCTION 31",
     "VECTOR.CREATE lists DIM 12 TYPE IVF NLIST 4 NPROBE 2 QUANT BF16",
@@ -57,7 +58,7 @@ fn change(client: &mut RawClient, random: &mut Random, calls: usize) {
     }
 }
 
-/// All replies about the sets that do not depend on links.
+/// Returns all replies about the sets that do not depend on links.
 fn answers(client: &mut RawClient) -> Vec<Value> {
     let mut answers = Vec::new();
     let mut ask = |line: String| answers.push(client.run(&line));
@@ -95,7 +96,7 @@ fn a_replica_gives_the_exact_search_results_of_its_primary() {
             for line in CREATED {
                 assert!(!one.run(line).is_error(), "{line}");
             }
-            // Some of it is in the full sync, the rest arrives as commands.
+            // Some of these changes are in the full sync, the others arrive as commands.
             change(&mut one, &mut random, 600);
             follow(&mut other, &servers[0]);
             for _ in 0..3 {

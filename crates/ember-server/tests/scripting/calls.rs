@@ -79,7 +79,7 @@ fn unpack_returns_up_to_the_number_of_values_of_redis() {
     });
 }
 
-/// The line of a section of INFO that begins with these words.
+/// Returns the line of a section of INFO that begins with `name`.
 fn stat(client: &mut RawClient, section: &str, name: &str) -> String {
     let text = client.run(&format!("INFO {section}")).text();
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -152,7 +152,7 @@ fn a_pause_of_writes_delays_scripts_that_may_write() {
         assert_eq!(writers[1].read_value().unwrap(), Value::ok());
         assert_eq!(writers[2].read_value().unwrap().text(), "QUEUED");
         assert_eq!(client.run("MGET a b"), Value::Array(vec![Value::from("e"), Value::from("f")]));
-        // Monitors show each once.
+        // Monitors show each call once.
         let (mut seen, mut text) = (0, String::new());
         while !text.contains("\"MGET\"") {
             text = monitor.read_value().unwrap().text();
@@ -166,7 +166,7 @@ fn a_pause_of_writes_delays_scripts_that_may_write() {
 #[test]
 fn removed_scripts_and_functions_free_their_memory() {
     everywhere(&[], |_, client| {
-        // A script of this size compiles to several times its length.
+        // The compiled form of a script of this size is several times as large as its text.
         let padding = (0..4000).map(|number| format!("local a = {number} ")).collect::<String>();
         let padding = format!("do {} end ", padding.replace("local a", "a"));
         let memory = |client: &mut RawClient| client.info_number("used_memory_lua");

@@ -6,7 +6,7 @@ use ember_testkit::{RawClient, Value};
 
 use crate::{eval, everywhere, wait_until};
 
-/// The number of scripts that ran with exclusive access, and of those that ran concurrently.
+/// Returns the number of scripts that ran with exclusive access, and the number of those that ran concurrently.
 fn counts(client: &mut RawClient) -> (u64, u64) {
     (
         client.info_number("ember_scripts_run_exclusively"),
@@ -110,10 +110,11 @@ fn confined_scripts_are_atomic_under_load() {
         });
         let (alone, concurrent) = counts(client);
         assert_eq!(alone + concurrent, 3 * ROUNDS as u64);
-        // The scripts with undeclared keys, and any script that the system deprives of its processor for long.
+        // The count includes the scripts with undeclared keys, and any script whose thread the system does not run for
+        // a long time.
         assert!((ROUNDS as u64..ROUNDS as u64 + 4).contains(&alone), "{alone} ran with exclusive access");
         let (a, b) = (client.run("GET a").text(), client.run("GET b").text());
-        // One takes 1 from a, one gives it 2 (as it takes -2 from b), one takes 3, one adds 5.
+        // One script subtracts 1 from `a`, one adds -2 (and subtracts -2 from `b`), one subtracts 3, and one adds 5.
         assert_eq!(a.parse::<i64>().unwrap(), 1000 + (-1 - 2 - 3 + 5) * ROUNDS as i64);
         assert_eq!(a.parse::<i64>().unwrap() + b.parse::<i64>().unwrap(), 2000);
     });
@@ -139,8 +140,8 @@ fn confined_scripts_on_many_shards_lose_nothing() {
         });
         let (alone, concurrent) = counts(client);
         assert_eq!(alone + concurrent, 4 * ROUNDS as u64);
-        // A script that the system deprives of its processor for long, before its first effect, runs with exclusive
-        // access.
+        // A script whose thread the system does not run for a long time, before the script's first effect, runs with
+        // exclusive access.
         assert!(alone <= 4, "{alone} ran with exclusive access");
         assert_eq!(client.run("GET moved"), Value::from(&*(4 * ROUNDS).to_string()));
         let sum: i64 = (0..KEYS)
@@ -180,7 +181,7 @@ fn undeclared_keys_and_missing_rights_are_errors() {
     everywhere(&[], |server, client| {
         let answer = eval_with(client, THREE_CALLS, &["a"], &["1"]);
         assert!(answer.text().starts_with("ERR Lua redis lib command arguments must be strings or integers"));
-        // Earlier effects of the script stay.
+        // Earlier effects of the script remain.
         assert_eq!(client.run("GET a"), Value::from("1"));
         let refused = client.command(&["EVAL_RO", THREE_CALLS, "2", "a", "n", "2"]).text();
         assert!(

@@ -69,13 +69,13 @@ fn shared_globals_are_read_only() {
         ] {
             assert_fails(client, script, "Attempt to modify a readonly table");
         }
-        // State that a script can write is discarded at its end.
+        // State that a script can write is discarded when the script ends.
         eval(client, "table.insert(redis, 'kept') table.insert(_G, 'kept') KEYS.x = 1");
         let left = "return {rawget(redis, 1), rawget(_G, 1), KEYS.x}";
         assert_eq!(eval(client, left), Value::Array(vec![]));
         eval(client, "cjson.encode_max_depth(1) cjson.decode_max_depth(1)");
         assert_eq!(eval(client, "return cjson.encode({{{1}}})"), Value::from("[[[1]]]"));
-        // Nor do pairs and next expose the real tables.
+        // `pairs` and `next` do not expose the real tables.
         eval(client, "local _, real = pairs(string) real.upper = function() return 'changed' end");
         assert_eq!(eval(client, "return ('abc'):upper()"), Value::from("ABC"));
         eval(client, "collectgarbage('stop') collectgarbage('setpause', 100000)");
@@ -98,7 +98,7 @@ fn no_door_leads_out_of_the_sandbox() {
         }
         assert_fails(client, "return os.execute('true')", "attempt to call field 'execute'");
         assert_fails(client, "return os.getenv('PATH')", "attempt to call field 'getenv'");
-        // Redis has it, too: its bytecode is an ordinary string, and is never loaded.
+        // `string.dump` exists as in Redis: its bytecode is an ordinary string, and is never loaded.
         assert_eq!(eval(client, "return string.dump(function() end):sub(2, 4)"), Value::from("Lua"));
         assert_fails(client, "return string.dump(string.len)", "unable to dump given function");
         let reload = "return loadstring(string.dump(function() return 1 end))()";

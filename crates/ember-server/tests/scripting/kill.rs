@@ -1,4 +1,4 @@
-//! Endless scripts: the replies to other clients, and how the scripts are ended.
+//! Endless scripts: the replies to other clients, and stopping the scripts.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -21,7 +21,7 @@ pub(crate) fn is_busy(client: &mut RawClient) -> bool {
     client.run("GET key").text().starts_with("BUSY ")
 }
 
-/// Ends the script that `client` waits for, from an existing connection and from a new one.
+/// Kills the running script from a new connection with `command`; returns the reply.
 fn kill(server: &Server, command: &str) -> Value {
     let mut killer = server.client();
     killer.set_timeout(PATIENCE).unwrap();
@@ -33,7 +33,7 @@ fn a_slow_script_is_logged_once_with_its_name() {
     everywhere(&["--busy-reply-threshold", "50"], |server, client| {
         let mut running = begin(server, &["EVAL", "while true do end", "0"]);
         wait_until("other clients receive BUSY", || is_busy(client));
-        // The SHA-1 of the script.
+        // The SHA-1 digest of the script.
         let name = "694a5fe1ddb97a4c6a1bf299d9537c7d3d0f84e7";
         wait_until("the log has it", || {
             server.log().contains("Slow script detected: still in execution after")
@@ -128,7 +128,7 @@ fn an_endless_library_is_not_loaded() {
     });
 }
 
-/// How long the end of a script may take on a machine under other load; without load it takes a few milliseconds.
+/// The maximum time for a script to end on a machine under other load; without load it takes a few milliseconds.
 const ENDING: Duration = Duration::from_secs(3);
 
 /// Scripts inside calls of functions written in Rust: one long call, or many.
@@ -178,7 +178,7 @@ fn waiting_clients_get_busy_without_help_from_the_script() {
         (0..500_000_u64).map(|number| (number * 7919 % 500_000).to_string()).collect();
     let push: Vec<&str> = ["RPUSH", "list"].into_iter().chain(elements.iter().map(String::as_str)).collect();
     assert_eq!(client.command(&push).integer(), Some(500_000));
-    // The script is not interrupted while the call lasts.
+    // The script is not interrupted during the call.
     let sort = "return #redis.call('SORT', 'list', 'ALPHA', 'LIMIT', '0', '1')";
     let mut running = begin(&server, &["EVAL", sort, "0"]);
     let (is_over, got_busy) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -207,11 +207,11 @@ fn of_two_scripts_with_exclusive_access_one_gets_busy() {
             .arguments(&["--shards", "3", "--concurrent", concurrent, "--busy-reply-threshold", "300"])
             .start();
         for _ in 0..4 {
-            // While this one runs, the others queue up after it.
+            // While this script runs, the others are queued.
             let mut first = begin(&server, &["EVAL", "for i = 1, 3e6 do end return 1", "0"]);
             let rest: Vec<RawClient> =
                 (0..6).map(|_| begin(&server, &["EVAL", "while true do end", "0"])).collect();
-            // Unless one of the others was faster.
+            // The script runs first unless one of the others was faster.
             let first = first.read_value().unwrap();
             assert!(first == Value::Integer(1) || first.text().starts_with("BUSY "), "{first:?}");
             let (sender, receiver) = mpsc::channel();
@@ -224,7 +224,7 @@ fn of_two_scripts_with_exclusive_access_one_gets_busy() {
                     let answer = receiver.recv().unwrap();
                     assert!(answer.starts_with("BUSY "), "{answer}");
                 }
-                // On a busy machine the last one may not have begun yet.
+                // On a busy machine the last script may not have started yet.
                 wait_until("the last script is killed", || kill(&server, "SCRIPT KILL") == Value::ok());
                 assert!(receiver.recv().unwrap().contains("killed by user"));
             });

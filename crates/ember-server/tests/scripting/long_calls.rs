@@ -1,4 +1,4 @@
-//! Scripts inside one long call of a function written in C: they are ended like others.
+//! Scripts inside one long call of a function written in C are stopped like others.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ const LONG_CALLS: [&str; 6] = [
     "local t = {} for i = 1, 1000000 do t[i] = i % 1000 end while true do table.sort(t) t[1] = 1e9 end",
 ];
 
-/// How long the end of a script may take. Usually it is a tenth of that; test machines are busy.
+/// The maximum time for a script to end. It usually takes a tenth of that; test machines are busy.
 const END_PATIENCE: Duration = Duration::from_secs(1);
 
 #[test]

@@ -1,4 +1,4 @@
-//! Scripts and functions over the socket: their abilities, their limits, and how they are ended.
+//! Scripts and functions over the socket: their functions, their limits, and stopping them.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
@@ -22,7 +22,7 @@ const MODES: [&[&str]; 3] = [
     &["--concurrent", "yes", "--shards", "1"],
 ];
 
-/// The longest that a test waits for anything.
+/// The maximum time that a test waits for any condition.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn program() -> PathBuf {
@@ -39,7 +39,7 @@ fn everywhere(arguments: &[&str], test: impl Fn(&Server, &mut RawClient)) {
     }
 }
 
-/// Runs a script without keys.
+/// Runs a script without keys and returns its reply.
 fn eval(client: &mut RawClient, script: &str) -> Value {
     client.command(&["EVAL", script, "0"])
 }

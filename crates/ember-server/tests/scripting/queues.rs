@@ -6,7 +6,8 @@ use ember_testkit::Value;
 
 use crate::{eval, everywhere};
 
-/// Takes a job as BullMQ does: from the waiting list to the active one, with keys that are derived from the prefix.
+/// A script that takes a job as BullMQ does: it moves the job from the waiting list to the active list, with keys
+/// derived from a prefix.
 const TAKE: &str = "local prefix = ARGV[1]\n\
     local id = redis.call('RPOPLPUSH', prefix .. ':wait', prefix .. ':active')\n\
     if not id then return nil end\n\
@@ -75,7 +76,8 @@ fn scripts_are_atomic_under_transactions_and_single_commands() {
 #[test]
 fn scripts_are_compiled_after_any_number_of_instructions() {
     everywhere(&[], |_, client| {
-        // The hook is due every few hundred of these, sometimes in a script and sometimes while one is compiled.
+        // The interrupt hook is due once every few hundred of these scripts, sometimes while a script runs and
+        // sometimes while one is compiled.
         let commands: Vec<_> = (0..6000)
             .map(|number| {
                 let script = format!("return {number}");

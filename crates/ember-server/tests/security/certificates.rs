@@ -14,7 +14,7 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 
-/// An authority with its files: `ca.crt`, and `<name>.crt` and `<name>.key` of the certificates that it signs.
+/// A CA with its files: `ca.crt`, and `<name>.crt` and `<name>.key` of the certificates that it signs.
 pub(crate) struct Authority {
     directory: PathBuf,
     issuer: Issuer<'static, KeyPair>,
@@ -43,7 +43,7 @@ impl Authority {
         fs::write(self.directory.join(format!("{name}.key")), key.serialize_pem()).unwrap();
     }
 
-    /// Creates a certificate whose subject has this common name, and these URIs among its other names.
+    /// Creates a certificate whose subject has this common name, and these URIs among its alternative names.
     pub(crate) fn issue_to(&self, name: &str, common_name: &str, uris: &[&str]) {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
@@ -57,7 +57,7 @@ impl Authority {
     }
 
     /// Creates a certificate of X.509 version 1, like `openssl x509 -req` without `-extfile`: no version and no
-    /// extensions. Its signature does not match these bytes; no code verifies it.
+    /// extensions. The signature does not match the changed bytes; no code verifies it.
     pub(crate) fn issue_version_1(&self, name: &str) {
         self.issue(name);
         let path = self.path(&format!("{name}.crt"));
@@ -84,7 +84,7 @@ impl Authority {
         self.directory.join(file).to_str().unwrap().to_owned()
     }
 
-    /// The arguments of a server with a certificate, and with this authority for its clients.
+    /// Returns the arguments of a server with a certificate, which trusts client certificates of this CA.
     pub(crate) fn server_arguments(&self, port: u16, auth_clients: &str) -> Vec<String> {
         self.issue("server");
         [
@@ -100,7 +100,7 @@ impl Authority {
         .collect()
     }
 
-    /// A client that presents the certificate of `name`, valid or not.
+    /// Returns the configuration of a client that presents the certificate of `name`, valid or not.
     pub(crate) fn client_without_checks(&self, name: &str) -> Arc<ClientConfig> {
         let provider = rustls::crypto::aws_lc_rs::default_provider();
         let certificate = CertificateDer::from_pem_file(self.path(&format!("{name}.crt"))).unwrap();
@@ -112,7 +112,7 @@ impl Authority {
         Arc::new(config)
     }
 
-    /// A client that trusts the authority and presents the certificate of `name`, if there is one.
+    /// Returns the configuration of a client that trusts the CA and presents the certificate of `name`, if given.
     pub(crate) fn client(
         &self,
         versions: &[&'static SupportedProtocolVersion],
@@ -136,11 +136,11 @@ impl Authority {
     }
 }
 
-// Kinds of DER values that only certificates of version 3 have.
+// The tags of DER values that only certificates of version 3 contain.
 const VERSION: u8 = 0xa0;
 const EXTENSIONS: u8 = 0xa3;
 
-/// The content of the first DER value, of less than 64 KiB, and the bytes after it.
+/// Returns the content of the first DER value, of less than 64 KiB, and the bytes after the value.
 fn take_value(der: &[u8]) -> (&[u8], &[u8]) {
     let (length, at) = match der[1] {
         0x81 => (usize::from(der[2]), 3),
@@ -150,7 +150,7 @@ fn take_value(der: &[u8]) -> (&[u8], &[u8]) {
     der[at..].split_at(length)
 }
 
-/// A sequence in DER, of less than 64 KiB.
+/// Encodes a DER sequence of less than 64 KiB.
 fn sequence(content: &[u8]) -> Vec<u8> {
     let [high, low] = u16::try_from(content.len()).unwrap().to_be_bytes();
     let head = match (high, low) {

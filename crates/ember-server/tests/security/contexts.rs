@@ -1,4 +1,4 @@
-//! Rules apply in transactions, to waiting calls, and to messages.
+//! ACL rules apply in transactions, to waiting calls, and to messages.
 
 use ember_testkit::{RawClient, Value, wait_until};
 
@@ -6,7 +6,7 @@ use crate::{assert_error, assert_ok, everywhere, login, texts};
 
 const QUEUED: &str = "QUEUED";
 
-/// The command that each entry of the log names, the newest first.
+/// Returns the command in each entry of the log, newest first.
 fn running(log: &Value) -> Vec<String> {
     let command = |entry: &Value| {
         let client = entry.get("client-info").unwrap().text();
@@ -239,7 +239,7 @@ fn a_forbidden_database_cannot_be_reached_by_any_command() {
         let mut bob = login(server, "bob", "x");
         assert_eq!(bob.run("COPY a e DB 0"), Value::Integer(1));
         assert!(bob.run("COPY a e DB 1").is_error());
-        // A lost right also affects existing watches.
+        // A revoked right also affects existing watches.
         assert_ok(admin, "ACL SETUSER alice -select +select|0");
         admin.run("SELECT 2");
         admin.run("SET b changed");

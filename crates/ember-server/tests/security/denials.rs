@@ -4,7 +4,7 @@ use ember_testkit::Value;
 
 use crate::{assert_error, assert_ok, builder, everywhere, login};
 
-/// The entries of ACL LOG, newest first, each as `count reason context object username`.
+/// Formats the entries of ACL LOG, newest first, each as `count reason context object username`.
 fn entries(log: &Value) -> Vec<String> {
     let Value::Array(entries) = log else { panic!("no array: {log:?}") };
     let line = |entry: &Value| {
@@ -94,7 +94,7 @@ fn migrate_needs_the_rights_to_read_and_remove_keys() {
         let calls = [
             migrate(&[], "seen"),
             migrate(&["KEYS", "mine", "seen"], ""),
-            // The last word KEYS is a key, and the one before it does not hide it.
+            // The last word `KEYS` is a key, and the option KEYS before it does not hide it.
             migrate(&["KEYS", "other", "KEYS", "mine"], ""),
             migrate(&["AUTH2", "KEYS", "x", "KEYS", "other"], ""),
         ];

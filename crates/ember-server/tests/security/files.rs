@@ -45,7 +45,7 @@ fn start(arguments: &[&str]) -> (Server, RawClient) {
     (server, client)
 }
 
-/// Starts a server that must not start; returns its output.
+/// Starts a server that must refuse to start; returns its output.
 fn refusal(directory: &Directory, arguments: &[&str]) -> String {
     let socket = directory.0.join("server.sock");
     let mut command = Command::new(program());
@@ -113,7 +113,7 @@ fn a_file_with_errors_changes_nothing() {
     fs::remove_file(&path).unwrap();
     let error = "ERR Error loading ACLs, opening file 'users.acl': No such file or directory";
     assert_error(&mut admin, "ACL LOAD", error);
-    // Clients see only its name; a server that does not start reports the full path.
+    // Errors for clients contain only the file's name; a server that refuses to start reports the full path.
     directory.write("relative.acl", "user alice on\n");
     let server = builder(&["--aclfile", "relative.acl"]).directory(&directory.0).start();
     fs::remove_file(directory.0.join("relative.acl")).unwrap();

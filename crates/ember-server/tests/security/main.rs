@@ -47,13 +47,13 @@ fn assert_ok(client: &mut RawClient, line: &str) {
     assert_eq!(client.run(line), Value::ok(), "{line}");
 }
 
-/// The texts of an array.
+/// Returns the texts of an array's elements.
 fn texts(value: &Value) -> Vec<String> {
     let Value::Array(items) = value else { panic!("no array: {value:?}") };
     items.iter().map(Value::text).collect()
 }
 
-/// A client logged in as this user.
+/// Opens a connection authenticated as this user.
 fn login(server: &Server, name: &str, password: &str) -> RawClient {
     let mut client = server.client();
     assert_ok(&mut client, &format!("AUTH {name} {password}"));

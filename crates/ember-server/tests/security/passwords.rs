@@ -1,4 +1,4 @@
-//! Passwords: how a connection authenticates as a user, and that passwords are never shown.
+//! Passwords: authentication of connections as users; passwords are never shown.
 
 use ember_protocol::client::SECRET_PARAMETERS;
 use ember_testkit::{Value, render};

@@ -60,7 +60,7 @@ fn sort_reads_other_keys_only_for_users_that_may_read_all() {
         alice.run("SORT l BY w_*");
         assert_eq!(alice.run("EXEC"), Value::Array(vec![Value::Error(by.as_bytes().to_vec())]));
         assert_eq!(admin.run("ACL DRYRUN alice SORT l BY w_*"), Value::ok());
-        // The same selector must allow the call and the reading of all keys.
+        // A single selector must allow both the command and reading all keys.
         assert_ok(admin, "ACL SETUSER alice (~* +get)");
         assert_error(&mut alice, "SORT l BY w_*", by);
         assert_ok(admin, "ACL SETUSER alice (%R~* +sort)");
@@ -76,7 +76,7 @@ fn a_pipeline_answers_allowed_and_refused_commands_in_order() {
     everywhere(&[], |server, admin| {
         assert_ok(admin, "ACL SETUSER alice on nopass ~a* +set +get");
         let mut alice = login(server, "alice", "x");
-        // Keys on shards of both workers, allowed and not.
+        // The keys are on shards of both workers; some are allowed and some are not.
         let commands: Vec<Vec<String>> = (0..200)
             .map(|number| {
                 let key = format!("{}{number}", if number % 3 == 0 { "b" } else { "a" });

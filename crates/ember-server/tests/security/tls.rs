@@ -1,4 +1,4 @@
-//! Connections with TLS: the same server, with well-behaved and other clients.
+//! Connections with TLS: the same replies as without, with well-behaved and misbehaving clients.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
@@ -14,7 +14,7 @@ use rustls::{ClientConfig, ClientConnection, HandshakeKind, StreamOwned};
 use crate::certificates::Authority;
 use crate::{MODES, assert_error, assert_ok, builder, program};
 
-/// The longest that a test waits for anything.
+/// The maximum time that a test waits for any condition.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A client that uses TLS.
@@ -50,13 +50,13 @@ impl TlsClient {
         self.stream.get_ref().conn.handshake_kind()
     }
 
-    /// The server's certificate as received.
+    /// Returns the certificate that the server has presented.
     fn certificate(&self) -> Vec<u8> {
         self.stream.get_ref().conn.peer_certificates().unwrap()[0].to_vec()
     }
 }
 
-/// A server with a TLS port, and that port.
+/// Starts a server with a TLS port; also returns that port.
 fn start(authority: &Authority, auth_clients: &str, arguments: &[&str]) -> (Server, u16) {
     let port = free_port();
     let server = builder(arguments).arguments(&authority.server_arguments(port, auth_clients)).start();
@@ -275,7 +275,8 @@ fn a_client_without_tls_is_disconnected_without_affecting_others() {
     let authority = Authority::new();
     let (server, port) = start(&authority, "no", &["--shards", "1"]);
     let mut regular = TlsClient::connect(port, &authority.client(&[&TLS13], None)).unwrap();
-    // A plain request, the beginning of a record that is too long, garbage after a valid beginning, and nothing at all.
+    // The inputs: a plain request, the beginning of a record that is too long, garbage after a valid beginning, and
+    // nothing.
     let hello = b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00";
     for bytes in [
         &b"PING\r\n"[..],
@@ -311,7 +312,7 @@ fn the_log_names_the_client_and_reason_of_a_failed_handshake() {
     socket.write_all(b"PING\r\n").unwrap();
     let expected = format!("the TLS handshake with {peer} failed: the client does not use TLS");
     wait_until("the log has it", || server.log().contains(&expected));
-    // The beginning of a handshake at the other port, which contains no line end.
+    // The beginning of a TLS handshake, which contains no line end, is sent to the plain port.
     let mut socket = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port())).unwrap();
     socket.write_all(b"\x16").unwrap();
     socket.write_all(b"\x03\x01\x00\xee").unwrap();
@@ -323,7 +324,7 @@ fn the_log_names_the_client_and_reason_of_a_failed_handshake() {
         assert!(client.is_err());
         server.log().contains("failed: the client uses TLS, but this port does not")
     });
-    // One line is logged per second, so this one may need several attempts.
+    // At most one such line is logged per second, so several attempts may be needed.
     wait_until("the log has the other", || {
         let client = TlsClient::connect(port, &authority.client(&[&TLS13], None));
         drop(client.and_then(|mut client| client.try_command(&["PING"])));
@@ -428,7 +429,7 @@ fn changed_certificate_files_are_reloaded_automatically() {
     wait_until("the new certificate is shown", || certificate() != first);
     let second = certificate();
     assert_eq!(before.run("PING"), pong(), "existing connections continue");
-    // Unusable files change nothing, and are logged once.
+    // Invalid files do not replace the current certificate, and are logged once.
     std::fs::write(authority.path("server.crt"), "half of it").unwrap();
     wait_until("the error is logged", || server.log().contains("tls-auto-reload-interval: tls-cert-file"));
     assert_eq!(certificate(), second);
@@ -454,7 +455,7 @@ fn sessions_are_resumed_if_configured() {
         for version in [&TLS12, &TLS13] {
             let config = authority.client(&[version], None);
             let mut first = TlsClient::connect(port, &config).unwrap();
-            // The ticket of TLS 1.3 arrives with the first reply.
+            // The session ticket of TLS 1.3 arrives with the first reply.
             assert_eq!(first.run("PING"), pong());
             assert!(matches!(first.handshake(), Some(HandshakeKind::Full)));
             let mut second = TlsClient::connect(port, &config).unwrap();
@@ -492,7 +493,7 @@ struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Both fail only if the process has ended already.
+        // Both calls fail only if the process has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -528,25 +529,26 @@ fn a_certificate_of_version_1_is_refused_with_a_clear_error() {
     authority.issue("server");
     authority.issue_version_1("old");
     let (certificate, key) = (authority.path("old.crt"), authority.path("old.key"));
-    // The server's certificate, at startup.
+    // The error for the server's certificate at startup.
     let port = free_port().to_string();
     let arguments = ["--port", "0", "--tls-port", &port, "--tls-auth-clients", "no"];
     let files = ["--tls-cert-file", &certificate, "--tls-key-file", &key];
     let said = ember_testkit::refusal(Command::new(program()).args(arguments).args(files));
     assert!(said.contains("tls-cert-file") && said.contains(VERSION_1), "{said}");
-    // The server's certificate, at run time.
+    // The error for the server's certificate in CONFIG SET.
     let (server, port) = start(&authority, "yes", MODES[0]);
     let mut admin = server.client();
     let set = ["CONFIG", "SET", "tls-cert-file", &certificate, "tls-key-file", &key];
     assert!(admin.command(&set).is_error());
     assert!(server.log().contains(VERSION_1), "{}", server.log());
-    // A client's certificate, in the handshake. One line is logged per second, so it may need several attempts.
+    // The error for a client's certificate in the handshake. At most one such line is logged per second, so several
+    // attempts may be needed.
     wait_until("the log has it", || {
         let client = TlsClient::connect(port, &authority.client_without_checks("old"));
         assert!(client.and_then(|mut client| client.try_command(&["PING"])).is_err());
         server.log().contains(&format!("the client's certificate is not accepted: {VERSION_1}"))
     });
-    // The certificate that a replica presents to its primary.
+    // The error for the certificate that a replica presents to its primary.
     let own =
         ["--tls-replication", "yes", "--tls-client-cert-file", &certificate, "--tls-client-key-file", &key];
     let trusted = ["--tls-ca-cert-file", &authority.path("ca.crt")];

@@ -1,4 +1,4 @@
-//! Users are created and removed, and their connections with them.
+//! Users are created and removed; removing a user closes its connections.
 
 use ember_testkit::Value;
 

@@ -9,16 +9,16 @@ pub(crate) type Words = Vec<Vec<u8>>;
 
 type Settle = Box<dyn FnOnce(&mut Book, &[Value])>;
 
-/// One [`Words`] of texts, byte strings and numbers written as texts.
+/// Builds a [`Words`] of texts, byte strings and numbers formatted as text.
 macro_rules! words {
     ($($word:expr),* $(,)?) => { vec![$(Vec::<u8>::from($word)),*] };
 }
 pub(crate) use words;
 
-/// The chance, in percent, that a call that could be sent alone is put into a transaction with later ones.
+/// The probability, in percent, that a call that could be sent alone begins a transaction with later calls.
 const TRANSACTION_CHANCE: usize = 8;
 
-/// The most calls in such a transaction.
+/// The maximum number of calls in such a transaction.
 const TRANSACTION_GROUPS_MAX: usize = 6;
 
 /// Calls whose replies are checked together.
@@ -35,7 +35,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Adds a call; `settle` checks its reply, which is no error.
+    /// Adds a call; `settle` checks its reply, which must not be an error.
     pub(crate) fn call(&mut self, words: Words, settle: impl FnOnce(&mut Book, &Value) + 'static) {
         self.groups.push(Group {
             calls: vec![words],

@@ -1,4 +1,5 @@
-//! Records of all that one connection has done, to be compared with the data set and the other connections' records.
+//! Records of all calls of one connection, which are compared with the data set and the records of the other
+//! connections.
 
 use std::collections::HashMap;
 
@@ -10,46 +11,46 @@ use crate::owned::Owned;
 use crate::pubsub::CHANNEL_COUNT;
 use crate::streams::Streams;
 
-/// One element in `LONG_ONE_IN` is long.
+/// One element in this number is long.
 const LONG_ONE_IN: u64 = 64;
 
 /// The records of one connection.
 #[derive(Default)]
 pub(crate) struct Book {
-    /// The number of the connection.
+    /// The number of this connection.
     pub(crate) me: usize,
-    /// Whether collections should grow at present; otherwise they shrink.
+    /// Whether collections should currently grow; otherwise they shrink.
     pub(crate) is_filling: bool,
     pub(crate) lists: Bag,
     pub(crate) sets: Bag,
     pub(crate) sorted_sets: Bag,
-    /// Jobs given to waiting clients.
+    /// Jobs that waiting clients should receive.
     pub(crate) jobs: Bag,
     pub(crate) counters: Counters,
     pub(crate) streams: Streams,
     pub(crate) expiring: Expiring,
     pub(crate) owned: Owned,
-    /// Messages published in each channel.
+    /// The number of messages published in each channel.
     pub(crate) published: [u64; CHANNEL_COUNT],
-    /// Increments done with WATCH.
+    /// The sum of the increments made with WATCH.
     pub(crate) watched_increments: i64,
     elements: u64,
 }
 
 impl Book {
-    /// The records of connection `me`.
+    /// Creates the records of connection `me`.
     pub(crate) fn new(me: usize) -> Self {
         Book { me, ..Book::default() }
     }
 
-    /// The number of an element that no other connection has.
+    /// Returns a new number for an element, which no other connection uses.
     pub(crate) fn fresh(&mut self) -> u64 {
         self.elements += 1;
         (self.me as u64) << 40 | self.elements
     }
 }
 
-/// Added and removed elements.
+/// The elements that a connection has added and removed.
 #[derive(Default)]
 pub(crate) struct Bag {
     pub(crate) put: Vec<u64>,
@@ -63,7 +64,7 @@ impl Bag {
     }
 }
 
-/// The text of an element: its number, and for some a padding derived from it.
+/// Returns the text of an element: its number, and for some elements a padding derived from the number.
 pub(crate) fn element(number: u64) -> Vec<u8> {
     let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     let padding = match mixed % LONG_ONE_IN {
@@ -76,7 +77,7 @@ pub(crate) fn element(number: u64) -> Vec<u8> {
     text
 }
 
-/// The number of an element that was returned undamaged.
+/// Returns the number of an element, after checking that its text is undamaged.
 pub(crate) fn number(value: &Value) -> u64 {
     let bytes = value.bytes().unwrap_or_else(|| panic!("an element is a string: {value:?}"));
     let digits = bytes.split(|byte| *byte == b':').next().and_then(|text| std::str::from_utf8(text).ok());
@@ -86,7 +87,7 @@ pub(crate) fn number(value: &Value) -> u64 {
     number
 }
 
-/// Asserts that each added element was removed or is left, exactly once.
+/// Asserts that each added element was removed exactly once or still exists exactly once.
 pub(crate) fn check_bags<'a>(what: &str, bags: impl Iterator<Item = &'a Bag>, left: &[u64]) {
     let mut seen: HashMap<u64, (usize, usize, usize)> = HashMap::new();
     for bag in bags {
@@ -105,12 +106,12 @@ pub(crate) fn check_bags<'a>(what: &str, bags: impl Iterator<Item = &'a Bag>, le
     );
 }
 
-/// The elements of an array or set; none for a null.
+/// Returns the elements of an array or set; none for null.
 pub(crate) fn items(value: &Value) -> &[Value] {
     value.elements().unwrap_or_default()
 }
 
-/// The number of a double, or of the text that is one in RESP2.
+/// Returns the number of a double, which is text in RESP2.
 pub(crate) fn double(value: &Value) -> f64 {
     let text = match value {
         Value::Double(text) | Value::Bulk(text) => String::from_utf8_lossy(text),
@@ -119,7 +120,7 @@ pub(crate) fn double(value: &Value) -> f64 {
     text.parse().unwrap_or_else(|_| panic!("no double: {text}"))
 }
 
-/// Members with scores: pairs in RESP3, flat in RESP2.
+/// Returns members with scores from a reply: pairs in RESP3, a flat list in RESP2.
 pub(crate) fn scored(value: &Value) -> Vec<(Value, f64)> {
     let flat: Vec<Value> = items(value)
         .iter()

@@ -1,4 +1,4 @@
-//! Counters: their values equal the sums of all additions; each ticket is drawn once.
+//! Counters: their values equal the sums of all additions; each ticket number is drawn once.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,8 @@ const COUNTER_COUNT: usize = 8;
 /// The additions and tickets of one connection.
 #[derive(Default)]
 pub(crate) struct Counters {
-    /// By key and, for collections, field or member. Quarters, so that doubles stay exact.
+    /// The additions by key and, for collections, by field or member. The amounts are multiples of 1/4, so that doubles
+    /// are exact.
     added: BTreeMap<(&'static str, usize), f64>,
     tickets: Vec<i64>,
     highest: i64,

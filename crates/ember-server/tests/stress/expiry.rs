@@ -1,4 +1,4 @@
-//! Expired data are never returned: neither keys of any type nor fields.
+//! Expired data is never returned: neither keys of any type nor fields.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -7,29 +7,29 @@ use ember_testkit::{Random, Value};
 use crate::batch::{Batch, Words, words};
 use crate::book::{Book, element};
 
-/// The most keys that a connection waits for.
+/// The maximum number of expiring keys of a connection.
 const EXPIRING_MAX: usize = 64;
 
-/// The longest time to live, in milliseconds.
+/// The maximum time to live, in milliseconds.
 const TTL_MAX_MS: usize = 60;
 
 /// Expiring keys of one connection.
 #[derive(Default)]
 pub(crate) struct Expiring {
     keys: Vec<ExpiringKey>,
-    /// The number of keys so far, which is the next one's name.
+    /// The number of keys created so far, which is the name of the next one.
     count: u64,
-    /// How many were read after their expiry.
+    /// The number of keys that were read after their expiry.
     pub(crate) asked: u64,
 }
 
 struct ExpiringKey {
     number: u64,
     kind: usize,
-    /// When the key has expired by every clock, in milliseconds since 1970; `None` before it exists.
+    /// The time at which the key has expired by every clock, in milliseconds since 1970; `None` before the key exists.
     gone_at_ms: Option<u64>,
-    /// Whether a round trip that began after that time is over. A worker reads the clock once a turn, and the turn may
-    /// have begun before the request arrived; the next request is served in a later turn.
+    /// Whether a round trip that began after `gone_at_ms` has ended. A worker reads the clock once per turn, and the
+    /// turn may have begun before the request arrived; the next request is served in a later turn.
     has_waited: bool,
     is_asked: bool,
 }
@@ -38,7 +38,7 @@ fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970").as_millis() as u64
 }
 
-/// The calls that create a key, the last of which sets the expiry; and the call that reads it.
+/// Returns the calls that create a key, the last of which sets the expiry, and the call that reads the key.
 fn calls(kind: usize, key: &str, ttl: String, deadline: String) -> (Vec<Words>, Words) {
     let value = element(7);
     match kind {

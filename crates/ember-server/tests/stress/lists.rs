@@ -1,4 +1,4 @@
-//! Lists: every pushed element is popped once or is left, however often it moves in between.
+//! Lists: every pushed element is popped exactly once or still exists, however often it moves in between.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ fn side(random: &mut Random) -> &'static str {
     random.pick(&["LEFT", "RIGHT"])
 }
 
-/// A short timeout: there may be no client that pushes an element.
+/// Returns a short timeout, because there may be no client that pushes an element.
 fn timeout(random: &mut Random) -> String {
     format!("0.00{}", 1 + random.below(9))
 }

@@ -1,8 +1,9 @@
-//! All types at once: many connections, both protocols, both modes, and records of all elements that must come out.
+//! All types at once: many connections, both protocols, both modes, and records of all elements that must be returned.
 //!
 //! Eight connections send random batches of calls, some in transactions and scripts, and record them; others wait for
 //! jobs or subscribe. At the end the records are compared with the data set. `STRESS_SECONDS` and `STRESS_SEED` change
-//! the duration of each test and its seed, which a failure prints; `EMBER_SERVER` names another server to test.
+//! the duration of each test and its seed, which a failure prints; `EMBER_SERVER` is the path of another server to
+//! test.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
@@ -28,27 +29,28 @@ use crate::batch::{Batch, ask, words};
 use crate::book::{Bag, Book, items};
 use crate::pubsub::Received;
 
-/// Connections that send random batches.
+/// The number of connections that send random batches.
 const CONNECTION_COUNT: usize = 8;
 
-/// The most calls of a batch; all are sent before a reply is read, so they must fit socket buffers.
+/// The maximum number of calls in a batch; all are sent before a reply is read, so they must fit in the socket buffers.
 const BATCH_CALLS_MAX: usize = 24;
 
-/// How long each test lasts without `STRESS_SECONDS`.
+/// The duration of each test in seconds without `STRESS_SECONDS`.
 const SECONDS: u64 = 2;
 
-/// How long collections grow before they shrink, and the reverse.
+/// The time for which collections grow before they shrink, and vice versa.
 const PHASE: Duration = Duration::from_millis(300);
 
-/// How long a reply may take: a lost wake-up is detected after this.
+/// The timeout of a reply, after which a lost wake-up is detected.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Chances in a thousand batches: a conversation with WATCH before one; a new connection after one.
+/// The probability, in 1/1000, of a conversation with WATCH before a batch; the next constant is that of a new
+/// connection after a batch.
 const CONVERSATION_CHANCE: usize = 80;
 const RECONNECT_CHANCE: usize = 4;
 
-/// More workers than most test machines have cores; low limits, so that encodings change all the time and calls that
-/// read a few dozen elements already run on separate threads.
+/// There are more workers than most test machines have cores. Limits are low, so that encodings change frequently and
+/// calls that read a few dozen elements already run on separate threads.
 const ARGUMENTS: [&str; 16] = [
     "--shards",
     "4",
@@ -132,7 +134,7 @@ fn number(name: &str) -> Option<u64> {
         .map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
 }
 
-/// A connection of one of the protocols.
+/// Opens a connection with one of the protocols.
 pub(crate) fn connect(server: &Server, is_resp3: bool) -> RawClient {
     let mut client = server.client();
     client.set_timeout(PATIENCE).unwrap();
@@ -160,7 +162,7 @@ impl Drop for Report<'_> {
     }
 }
 
-/// `away` has the server arguments for demotion; without them values stay in memory.
+/// Runs a stress test. `away` contains the server arguments for demotion; without them values remain in memory.
 fn stress(concurrent: &str, away: &[&str]) {
     let duration = Duration::from_secs(number("STRESS_SECONDS").unwrap_or(SECONDS));
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
@@ -234,7 +236,7 @@ fn run(server: &Server, duration: Duration, seed: u64) {
     println!("{calls} calls in {} s, {asked} expired keys asked for", duration.as_secs());
 }
 
-/// The results of threads. If one of them fails, the server is stopped, so that no thread waits any longer.
+/// Returns the results of threads. If one of them fails, stops the server, so that no thread continues to wait.
 fn join<T>(server: &Server, threads: Vec<ScopedJoinHandle<T>>) -> Vec<T> {
     let results: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
     if results.iter().any(Result::is_err) {
@@ -246,7 +248,7 @@ fn join<T>(server: &Server, threads: Vec<ScopedJoinHandle<T>>) -> Vec<T> {
         .collect()
 }
 
-/// One connection's work until `end`.
+/// Sends random batches over one connection until `end`; returns its records.
 fn work(server: &Server, me: usize, seed: u64, end: Instant) -> Book {
     let mut random = Random::new(seed.wrapping_add(me as u64));
     let mut book = Book::new(me);
@@ -276,8 +278,8 @@ fn work(server: &Server, me: usize, seed: u64, end: Instant) -> Book {
     book
 }
 
-/// Every value survives DUMP and RESTORE: damage inside a value would show here. (Values that may expire meanwhile are
-/// excluded: copies have no expiry.)
+/// Checks that DUMP and RESTORE reproduce every value, which would reveal damage inside a value. (Values that may
+/// expire during the check are excluded: copies have no expiry.)
 fn check_copies(client: &mut RawClient) {
     let keys = ask(client, &words!["KEYS", "*"]);
     assert!(items(&keys).len() > 40, "all types have keys: {keys:?}");

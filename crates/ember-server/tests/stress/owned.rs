@@ -1,4 +1,5 @@
-//! Collections that all connections change concurrently, each of them its own members: every reply is known in advance.
+//! Collections that all connections change concurrently, each connection only its own members, so that every reply is
+//! known in advance.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +8,10 @@ use ember_testkit::{Random, RawClient, Value};
 use crate::batch::{Batch, Words, ask, words};
 use crate::book::{Book, double, items};
 
-/// Members of each connection: together far more than fit into a listpack.
+/// The number of members of each connection: together far more than fit in a listpack.
 const MEMBER_COUNT: usize = 150;
 
-/// Bytes of a connection's place in the shared string.
+/// The size in bytes of a connection's range of the shared string.
 const PLACE_BYTES: usize = 8;
 
 /// The members of one connection in the shared collections.
@@ -29,7 +30,7 @@ fn name(me: usize, member: usize) -> String {
     format!("{me}.{member}")
 }
 
-/// The offset of a connection's bit or place.
+/// Returns the offset of a connection's bit or range.
 fn offset(me: usize, member: usize) -> usize {
     me * MEMBER_COUNT + member
 }
@@ -38,7 +39,7 @@ fn place(value: i64) -> String {
     format!("{value:0>PLACE_BYTES$}")
 }
 
-/// A longitude at a safe distance from the next rounded value.
+/// Returns a longitude that rounding does not change to another value.
 fn longitude(value: i64) -> f64 {
     (value % 100) as f64 + 0.5
 }

@@ -1,4 +1,4 @@
-//! Messages: every subscriber receives each one, in the order of its publisher.
+//! Messages: every subscriber receives each message, in the order in which its publisher sent them.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::batch::{Batch, ask, words};
 use crate::book::{Book, items};
 use crate::connect;
 
-/// Channels; the last is a shard channel.
+/// The number of channels; the last is a shard channel.
 pub(crate) const CHANNEL_COUNT: usize = 3;
 
 const SHARD_CHANNEL: usize = CHANNEL_COUNT - 1;
@@ -16,7 +16,7 @@ const SHARD_CHANNEL: usize = CHANNEL_COUNT - 1;
 /// The text of a channel's last message.
 const END: &str = "end";
 
-/// How subscribers subscribe, whether over RESP3, and the number of their channels.
+/// The kinds of subscribers: the subscribing command, whether RESP3 is used, and the number of channels.
 const SUBSCRIPTIONS: [(&str, &[&str], bool, usize); 4] = [
     ("SUBSCRIBE", &["channel:0", "channel:1"], false, 2),
     ("SUBSCRIBE", &["channel:0", "channel:1"], true, 2),
@@ -24,7 +24,7 @@ const SUBSCRIPTIONS: [(&str, &[&str], bool, usize); 4] = [
     ("SSUBSCRIBE", &["channel:2"], false, 1),
 ];
 
-/// Received messages of each channel and publisher.
+/// The number of received messages of each channel and publisher.
 pub(crate) type Received = BTreeMap<(usize, usize), u64>;
 
 /// Adds a message.
@@ -45,7 +45,7 @@ fn receivers(channel: usize) -> i64 {
     if channel == SHARD_CHANNEL { 1 } else { SUBSCRIPTIONS.len() as i64 - 1 }
 }
 
-/// Connections that have subscribed, each with the number of its channels.
+/// Opens subscribed connections, each with the number of its channels.
 pub(crate) fn subscribers(server: &Server) -> Vec<(RawClient, usize)> {
     let subscriber = |(name, channels, is_resp3, count): (&str, &[&str], bool, usize)| {
         let mut client = connect(server, is_resp3);
@@ -58,7 +58,7 @@ pub(crate) fn subscribers(server: &Server) -> Vec<(RawClient, usize)> {
     SUBSCRIPTIONS.into_iter().map(subscriber).collect()
 }
 
-/// Receives all messages until the end of each channel.
+/// Receives messages until the last message of each channel.
 pub(crate) fn receive(mut client: RawClient, channel_count: usize) -> Received {
     let mut received = Received::new();
     let mut ended = 0;

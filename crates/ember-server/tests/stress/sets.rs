@@ -1,17 +1,18 @@
-//! Sets and sorted sets: members that move keep their number; members that are popped are popped once.
+//! Sets and sorted sets: the number of members does not change when they move; members that are popped are popped
+//! exactly once.
 
 use ember_testkit::{Random, RawClient, Value};
 
 use crate::batch::{Batch, ask, words};
 use crate::book::{Book, check_bags, element, items, number, scored};
 
-/// The sets between which the members of a population move.
+/// The number of sets between which the members of a population move.
 const HOME_COUNT: usize = 4;
 
-/// Members of each population: more than a listpack holds, and fewer when they are spread.
+/// The number of members of each population: too many for a listpack in one set, but not when distributed among all.
 const POPULATION: usize = 150;
 
-/// Integers, which form an intset; and texts.
+/// The kinds of members: integers, which form an intset, and texts.
 const KINDS: [&str; 2] = ["numbers", "texts"];
 
 const POOL_COUNT: usize = 4;
@@ -37,7 +38,7 @@ fn homes(kind: &str) -> Vec<Vec<u8>> {
     (0..HOME_COUNT).map(|index| home(kind, index).into_bytes()).collect()
 }
 
-/// A command on all sets of a kind, between the given words.
+/// Returns a command with all sets of a kind between the given words.
 fn on_all(kind: &str, before: &[&str], after: &[&str]) -> Vec<Vec<u8>> {
     let bytes = |words: &[&str]| words.iter().map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>();
     [bytes(before), homes(kind), bytes(after)].concat()
@@ -173,7 +174,7 @@ fn scores(batch: &mut Batch, random: &mut Random, book: &mut Book) {
     }
 }
 
-/// A score derived from the number of an element.
+/// Returns the score that is derived from the number of an element.
 fn score(number: u64) -> f64 {
     (number % 100_003) as f64 / 8.0
 }

@@ -9,7 +9,7 @@ use crate::book::{Book, element, items, number};
 
 const STREAM_COUNT: usize = 3;
 
-/// The number of entries that the trimmed stream keeps.
+/// The number of entries to which a stream is trimmed.
 const TRIMMED_COUNT: i64 = 64;
 
 /// An entry: its stream, its ID, and the number in it.
@@ -20,7 +20,7 @@ type Entry = (usize, (u64, u64), u64);
 pub(crate) struct Streams {
     added: Vec<Entry>,
     delivered: Vec<Entry>,
-    /// Delivered to this connection and not acknowledged yet.
+    /// Entries that were delivered to this connection and are not acknowledged yet.
     open: Vec<Entry>,
     acknowledged: [i64; STREAM_COUNT],
     deleted: [i64; STREAM_COUNT],
@@ -49,7 +49,7 @@ fn text_of((milliseconds, sequence): (u64, u64)) -> String {
     format!("{milliseconds}-{sequence}")
 }
 
-/// The entries of a reply of XRANGE.
+/// Returns the entries in a reply to XRANGE.
 fn entries(index: usize, value: &Value) -> Vec<Entry> {
     let entry = |item: &Value| {
         let [id, fields] = items(item) else { panic!("no entry: {item:?}") };
@@ -60,7 +60,8 @@ fn entries(index: usize, value: &Value) -> Vec<Entry> {
     entries
 }
 
-/// The entries of a reply of XREAD or XREADGROUP: a map in RESP3, pairs in RESP2, null for nothing.
+/// Returns the streams and their entries in a reply to XREAD or XREADGROUP: a map in RESP3, pairs in RESP2, null if
+/// there are none.
 pub(crate) fn by_stream(reply: &Value) -> Vec<(String, Value)> {
     match reply {
         Value::Null => Vec::new(),

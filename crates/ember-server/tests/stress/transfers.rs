@@ -1,4 +1,4 @@
-//! Related keys change atomically: sums stay equal for every reader, whatever moves the amounts.
+//! Related keys change atomically: sums are constant for every reader, whichever kind of call moves the amounts.
 
 use ember_testkit::{Random, RawClient, Value};
 
@@ -9,11 +9,11 @@ const ACCOUNT_COUNT: usize = 8;
 
 const BALANCE: i64 = 1000;
 
-/// Moves an amount between two accounts, which are given as keys, or by number.
+/// A script that moves an amount between two accounts, which are given as keys or by number.
 const TRANSFER: &str = "redis.call('DECRBY', KEYS[1] or 'account:' .. ARGV[2], ARGV[1]) \
                         return redis.call('INCRBY', KEYS[2] or 'account:' .. ARGV[3], ARGV[1])";
 
-/// The sum of all given accounts.
+/// A script that returns the sum of all given accounts.
 const SUM: &str =
     "local sum = 0 for _, key in ipairs(KEYS) do sum = sum + redis.call('GET', key) end return sum";
 
@@ -35,7 +35,7 @@ fn account(index: usize) -> String {
     format!("account:{index}")
 }
 
-/// A command on all accounts.
+/// Returns a command with all accounts after the given words.
 fn on_all(before: Words) -> Words {
     before.into_iter().chain((0..ACCOUNT_COUNT).map(|index| account(index).into_bytes())).collect()
 }
@@ -96,7 +96,7 @@ pub(crate) fn act(batch: &mut Batch, random: &mut Random, book: &mut Book) {
     }
 }
 
-/// An increment or a transfer that takes place only if no other client has interfered.
+/// Makes an increment or a transfer with WATCH, which is executed only if no other client has changed the keys.
 pub(crate) fn converse(client: &mut RawClient, random: &mut Random, book: &mut Book) {
     if random.chance(50) {
         ask(client, &words!["WATCH", "watched"]);

@@ -1,4 +1,5 @@
-//! Clients that wait without a time limit: every job reaches one of them, and a lost wake-up ends in a timeout here.
+//! Clients that wait without a timeout: every job is delivered to one of them, and a lost wake-up causes a timeout of
+//! the test.
 
 use ember_testkit::{Random, RawClient, Server, Value};
 
@@ -7,12 +8,12 @@ use crate::book::{Bag, Book, check_bags, double, element, items, number};
 use crate::connect;
 use crate::streams::by_stream;
 
-/// The repeated call of a waiter.
+/// The call that a waiter repeats.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wait {
     /// BLPOP on two lists, concurrently with another client.
     Pop,
-    /// BLMOVE to a list that keeps finished jobs.
+    /// BLMOVE to a list of finished jobs.
     Move,
     /// BZPOPMIN.
     Lowest,
@@ -35,7 +36,7 @@ const WAITS: [(Wait, bool); 8] = [
 
 const END: &str = "end";
 
-/// The score of the end in the sorted set: higher than every job.
+/// The score of the end marker in the sorted set: higher than the score of every job.
 const END_SCORE: f64 = 1e15;
 
 /// Creates the group of the consumers that share a stream.
@@ -43,12 +44,12 @@ pub(crate) fn set_up(client: &mut RawClient) {
     ask(client, &words!["XGROUP", "CREATE", "jobs:shared", "group", "0", "MKSTREAM"]);
 }
 
-/// The connections that will wait.
+/// Opens the connections that will wait.
 pub(crate) fn waiters(server: &Server) -> Vec<(RawClient, Wait)> {
     WAITS.into_iter().map(|(wait, is_resp3)| (connect(server, is_resp3), wait)).collect()
 }
 
-/// Takes jobs until the end arrives.
+/// Receives jobs until the end marker arrives.
 pub(crate) fn take_jobs(mut client: RawClient, wait: Wait) -> Bag {
     let mut bag = Bag::default();
     let mut latest = "0-0".to_owned();
@@ -94,7 +95,7 @@ pub(crate) fn take_jobs(mut client: RawClient, wait: Wait) -> Bag {
         let (ends, jobs): (Vec<Value>, Vec<Value>) = jobs.into_iter().partition(|job| job.text() == END);
         jobs.iter().for_each(|job| bag.take(job));
         if !ends.is_empty() {
-            // One reply may have contained the end of another consumer as well.
+            // One reply may also have contained the end marker of another consumer, which is added again.
             ends.iter().skip(1).for_each(|_| drop(ask(&mut client, &end_of_shared())));
             return bag;
         }
@@ -116,12 +117,12 @@ pub(crate) fn act(batch: &mut Batch, random: &mut Random, book: &mut Book) {
     batch.call(call, move |book, _| book.jobs.put.push(job));
 }
 
-/// The entry that ends one of the consumers that share a stream.
+/// Returns the command that adds an end marker for one of the consumers that share a stream.
 fn end_of_shared() -> Words {
     words!["XADD", "jobs:shared", "*", "job", END]
 }
 
-/// Adds an end for each waiter, after all jobs.
+/// Adds an end marker for each waiter, after all jobs.
 pub(crate) fn end(client: &mut RawClient) {
     let calls: [Words; 9] = [
         words!["RPUSH", "jobs:list:1", END],

@@ -25,7 +25,7 @@ fn digest(client: &mut RawClient) -> String {
     shown(client, "DEBUG DIGEST")
 }
 
-/// Whether a file of a folder has these bytes.
+/// Whether a file in a folder contains these bytes.
 fn has_bytes(folder: &Path, bytes: &[u8]) -> bool {
     let files =
         fs::read_dir(folder).unwrap().map(|entry| fs::read(entry.unwrap().path()).unwrap_or_default());
@@ -65,7 +65,7 @@ fn encrypted_tiers_contain_no_plaintext() {
     }
 }
 
-/// A replica of `primary`, with all its data.
+/// Starts a replica of `primary` and waits until it has all data.
 fn replica_of(primary: &Server, mode: &[&str], more: &[&str]) -> Server {
     let at = format!("{} {}", primary.address().ip(), primary.address().port());
     let replica = builder(mode).arguments(&[&["--replicaof", &at], more].concat()).start();
@@ -82,7 +82,7 @@ fn primaries_and_replicas_have_separate_tiers() {
         fill(&mut client, 0, 12_000);
         let cold = figure(&mut client, "cold_keys");
         assert!(cold > 4000);
-        // One with less memory, one with all it needs: the memory limit of a replica applies only to its tiers.
+        // One replica has less memory, one as much as it needs: the memory limit of a replica applies only to demotion.
         let small = ["--maxmemory", "6mb"];
         let replicas = [replica_of(&primary, other, &small), replica_of(&primary, mode, &[])];
         let mut clients: Vec<RawClient> = replicas.iter().map(Server::client).collect();
@@ -96,7 +96,7 @@ fn primaries_and_replicas_have_separate_tiers() {
         };
         same(&mut client, &mut clients);
         assert!(figure(&mut clients[0], "cold_keys") > 4000, "{mode:?}");
-        // Changes of cold values, with and without fetching them.
+        // Changes cold values, with and without fetching them.
         for number in (0..12_000).step_by(17) {
             client.command(&["APPEND", &format!("key:{number}"), "more"]);
             client.command(&["DEL", &format!("key:{}", number + 1)]);
@@ -105,7 +105,7 @@ fn primaries_and_replicas_have_separate_tiers() {
         client.run("LPOP list");
         fill(&mut client, 12_000, 14_000);
         same(&mut client, &mut clients);
-        // And as a primary.
+        // The values are also readable after the replica has become a primary.
         assert_eq!(shown(&mut clients[0], "REPLICAOF NO ONE"), "OK");
         assert_eq!(clients[0].command(&["GET", "key:13999"]).text(), value(13_999));
         fill(&mut clients[0], 14_000, 16_000);

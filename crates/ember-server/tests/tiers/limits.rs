@@ -1,4 +1,4 @@
-//! The memory limit holds with more data than it allows, and so do the limits of the files.
+//! The memory limit is observed with more data than it allows, and so are the limits of the files.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ fn data_of_four_times_the_memory_limit_are_complete() {
         for number in (0..count).step_by(97) {
             assert_eq!(client.command(&["GET", &format!("key:{number}")]).text(), value(number), "{mode:?}");
         }
-        // Removed values free their files.
+        // Removing values frees space in the files.
         let before = figure(&mut client, "stored_bytes");
         for numbers in (0..count).collect::<Vec<_>>().chunks(256) {
             let kept = numbers.iter().filter(|&&number| number % 8 != 0);
@@ -60,14 +60,14 @@ fn data_of_four_times_the_memory_limit_are_complete() {
     }
 }
 
-/// The longest latency of replies while values are demoted and segments are reclaimed, with other tests running:
-/// without them it is about 40 ms.
+/// The maximum latency of replies while values are demoted and segments are reclaimed, with other tests running.
+/// Without other tests it is about 40 ms.
 const ANSWER_TIME_MAX: Duration = Duration::from_millis(300);
 
-/// The calls that are repeated all the time.
+/// The calls that are repeated continuously.
 const CALLS: [&[&str]; 2] = [&["GET", "hot"], &["SET", "set", "a short value"]];
 
-/// The longest latency of `server`'s replies to the calls, in turn, until `is_over`.
+/// Sends the calls in turn until `is_over`; returns the longest latency of their replies.
 fn slowest(client: &mut RawClient, calls: &[&[&str]], is_over: &AtomicBool) -> (Duration, u64) {
     let (mut slowest, mut count) = (Duration::ZERO, 0);
     while !is_over.load(Ordering::Relaxed) {
@@ -99,7 +99,7 @@ fn demotion_and_reclaiming_cause_no_stalls() {
             let _end = OnDrop(|| is_over.store(true, Ordering::Relaxed));
             let count = 64 * 1024;
             fill(&mut client, 0, count);
-            // Three of four are replaced: the live rest of their segments is moved.
+            // Three of four values are replaced, so the live rest of their segments is moved.
             let kept = (0..count).filter(|number| number % 4 != 0).collect::<Vec<_>>();
             for numbers in kept.chunks(256) {
                 let set = |number: &usize| ["SET".to_owned(), format!("key:{number}"), value(number + 1)];
@@ -128,7 +128,7 @@ fn values_are_demoted_while_a_segment_is_reclaimed() {
     for mode in MODES {
         let server = builder(mode).start();
         let mut client = server.client();
-        // A few attempts: no check may have happened while the records were moved.
+        // Several attempts are made, because no check may have occurred while the records were moved.
         let seen = (0..5).any(|_| {
             client.run("FLUSHALL");
             let count = 32 * 1024;
@@ -172,7 +172,7 @@ fn values_are_fetched_no_faster_than_others_are_demoted() {
         let mut client = server.client();
         let count = 64 * 1024;
         fill(&mut client, 0, count);
-        // The oldest values are read by many clients at once, without any writes.
+        // Many clients read the oldest values concurrently, without any writes.
         let readers: Vec<_> = (0..8)
             .map(|reader| {
                 let mut client = server.client();
@@ -197,7 +197,7 @@ fn values_are_fetched_no_faster_than_others_are_demoted() {
             reader.join().unwrap();
         }
         assert!(figure(&mut client, "fetches") > count as u64 / 2);
-        // Values being read are additional.
+        // Values that are being read may exceed the limit.
         assert!(most <= limit + limit / 16, "{mode:?}: {most} of {limit}");
     }
 }
@@ -308,7 +308,7 @@ fn a_call_that_needs_more_than_half_of_memory_is_refused() {
     let reply = client.command(&call).text();
     assert!(reply.starts_with("OOM"), "{reply}");
     assert_eq!(client.command(&["GET", "key:1"]).text(), value(1));
-    // A call that needs less succeeds, whatever has to be demoted for it.
+    // A call that needs less memory succeeds, although other values must be demoted for it.
     let reply = client.command(&call[..2000]);
     assert_eq!(reply.elements().unwrap().len(), 1999);
 }

@@ -1,4 +1,4 @@
-//! Cold values: clients notice them only by latency, in both modes and protocols.
+//! Cold values: clients observe no difference except latency, in both modes and protocols.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod copies;
@@ -12,7 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ember_testkit::{RawClient, Server, ServerBuilder, Value};
 
-/// Held by tests that write much more than others, and by those that measure latency: never at the same time.
+/// Locked by tests that write much more than others and by tests that measure latency, so that they do not run at the
+/// same time.
 static DISK: Mutex<()> = Mutex::new(());
 
 fn hold_disk() -> MutexGuard<'static, ()> {
@@ -24,7 +25,7 @@ fn hold_disk() -> MutexGuard<'static, ()> {
 const MODES: [&[&str]; 2] =
     [&["--shards", "2", "--concurrent", "yes"], &["--shards", "2", "--concurrent", "no"]];
 
-/// A server of this build in a mode, with a folder for values below its data.
+/// Returns a builder for a server of this build in a mode, with a folder for cold values in its directory.
 fn builder(mode: &[&str]) -> ServerBuilder {
     Server::builder(env!("CARGO_BIN_EXE_ember-server")).arguments(mode).arguments(&[
         "--tiered-path",
@@ -36,12 +37,12 @@ fn builder(mode: &[&str]) -> ServerBuilder {
     ])
 }
 
-/// The same, started.
+/// Starts a server of [`builder`].
 fn start(mode: &[&str]) -> Server {
     builder(mode).start()
 }
 
-/// A reply as redis-cli shows it.
+/// Runs a line and returns the reply, formatted as by redis-cli.
 fn shown(client: &mut RawClient, line: &str) -> String {
     ember_testkit::render(&client.run(line)).trim_end().to_owned()
 }
@@ -52,14 +53,14 @@ fn demote(client: &mut RawClient, key: &str) {
     assert!(reply.starts_with("tier:warm") || reply.starts_with("tier:cold"), "{key}: {reply}");
 }
 
-/// A figure of INFO tiers.
+/// Returns a number in INFO tiers.
 fn figure(client: &mut RawClient, name: &str) -> u64 {
     let text = client.run("INFO tiers").text();
     let line = text.lines().find_map(|line| line.strip_prefix(&format!("tier_{name}:")));
     line.unwrap_or_else(|| panic!("{name} in {text}")).trim().parse().unwrap()
 }
 
-/// The elements of a reply as text.
+/// Returns the elements of a reply as text.
 fn texts(value: &Value) -> Vec<String> {
     value.elements().unwrap_or_default().iter().map(Value::text).collect()
 }

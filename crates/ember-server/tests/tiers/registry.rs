@@ -1,5 +1,5 @@
-//! Every command with a row in the table of replies gives the same reply, whether the values of its keys are resident,
-//! cold, or being fetched by another client.
+//! Every command in the table of reply shapes has the same reply, whether the values of its keys are resident, cold, or
+//! being fetched by another client.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -11,16 +11,16 @@ use crate::{MODES, figure, start, texts};
 
 const TABLE: &str = include_str!("../administration/reply_shapes.txt");
 
-/// Calls that are not compared, by their first words, with reasons. The table has no rows for SHUTDOWN, BGSAVE,
-/// BGREWRITEAOF, PSYNC and SYNC.
+/// The first words of calls that are not compared, each with the reason. The table contains no rows for SHUTDOWN,
+/// BGSAVE, BGREWRITEAOF, PSYNC and SYNC.
 const LEFT_OUT: [(&str, &str); 3] = [
     ("debug object", "its reply has seconds"),
     ("tiering tier", "its reply says where the value is"),
     ("waitaof", "a checkpoint makes values durable before their demotion, which its reply shows"),
 ];
 
-/// More rows, of all types and of calls whose keys do not follow from their own arguments. Each of them has to wait for
-/// a value that is being read.
+/// Further rows, of all types and of calls whose keys do not follow from their own arguments. Each of these calls must
+/// wait for a value that is being read.
 const WAITING: [&str; 12] = [
     "APPEND s w <- SET s v",
     "GET s <- SET s v",
@@ -36,7 +36,7 @@ const WAITING: [&str; 12] = [
     "EVAL \"return redis.call('GET', KEYS[1])\" 1 s <- SET s v",
 ];
 
-/// A call, and the calls before it.
+/// A call to compare, and the calls that precede it.
 struct Row {
     given: Vec<String>,
     call: String,
@@ -65,7 +65,7 @@ fn rows() -> Vec<Row> {
     rows.filter(is_wanted).collect()
 }
 
-/// Where the values are that a call needs.
+/// The residency of the values that a call needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Residency {
     Resident,
@@ -76,9 +76,9 @@ enum Residency {
 /// The outcome of a call.
 struct Run {
     reply: Vec<u8>,
-    /// How many values were cold.
+    /// The number of values that were cold.
     cold: usize,
-    /// Whether the call has waited for a read that another client had requested.
+    /// Whether the call has waited for a fetch that another client had requested.
     has_waited: bool,
 }
 
@@ -139,7 +139,7 @@ fn has_reply(client: &mut RawClient) -> bool {
     }
 }
 
-/// Writes a checkpoint of all values to a store, if there is one: only stored values are demoted.
+/// Writes a checkpoint of all values to a store, if there is one: a server with a store demotes only stored values.
 fn save(client: &mut RawClient) {
     if client.info("ember_store") == "map" {
         return;
@@ -188,7 +188,7 @@ fn every_command_gives_the_same_reply_on_cold_values_in_fjall() {
     compare_in_store("fjall", 2);
 }
 
-/// Runs a part of the rows in one mode and protocol, which `first` selects; all of them with `REGISTRY_ROWS=all`.
+/// Compares the part of the rows that `first` selects, in one mode and protocol; all rows with `REGISTRY_ROWS=all`.
 fn compare_in_store(store: &str, first: usize) {
     let runs_all = std::env::var("REGISTRY_ROWS").is_ok_and(|rows| rows == "all");
     for (number, mode) in MODES.into_iter().enumerate() {
@@ -206,7 +206,7 @@ fn compare_in_store(store: &str, first: usize) {
     }
 }
 
-/// Runs rows in a protocol with values resident, cold and being read.
+/// Compares the replies of rows in a protocol with values resident, cold and being fetched.
 fn compare(server: &Server, chosen: &[(&str, Vec<Row>)]) {
     let mut differences = String::new();
     let (mut cold, mut runs) = (0, 0);

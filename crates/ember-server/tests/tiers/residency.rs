@@ -4,7 +4,7 @@ use ember_testkit::{RawClient, Server, http_get, wait_until};
 
 use crate::{MODES, builder, demote, figure, shown, start};
 
-/// A key of each type, and a call that reads its value.
+/// A key of each type, with the call that creates it and a call that reads its value.
 const TYPES: [(&str, &str, &str); 7] = [
     (
         "SET string 0123456789012345678901234567890123456789012345678901234567890123456789",
@@ -123,7 +123,7 @@ fn transactions_and_scripts_find_all_values() {
         let reply = client.command(&["EVAL", script, "1", "string"]);
         assert_eq!(ember_testkit::render(&reply).trim_end(), "1) (integer) 70\n2) (integer) 4");
         demote(&mut client, "string");
-        // Demoting and fetching a value does not break a watch.
+        // Demoting and fetching a value does not abort a transaction that watches its key.
         assert_eq!(shown(&mut client, "WATCH string"), "OK");
         shown(&mut client, "STRLEN string");
         demote(&mut client, "string");
@@ -197,7 +197,7 @@ fn saved_files_contain_cold_values() {
         let mut client = server.client();
         assert_eq!(shown(&mut client, "DEBUG DIGEST"), digest, "{more:?}");
         assert_eq!(figure(&mut client, "cold_keys"), 0);
-        // SAVE uses another path.
+        // SAVE reads cold values over a separate path.
         for (_, key, _) in TYPES {
             demote(&mut client, key);
         }
@@ -245,12 +245,12 @@ fn a_value_that_is_only_read_is_written_once() {
             demote(&mut client, "list");
             assert_eq!((figure(&mut client, "demotions"), figure(&mut client, "free_drops")), (1, round));
         }
-        // A change makes it a different value.
+        // A change makes the record obsolete.
         assert_eq!(shown(&mut client, "RPUSH list more"), "(integer) 5");
         demote(&mut client, "list");
         assert_eq!(figure(&mut client, "demotions"), 2);
         assert_eq!(shown(&mut client, "LRANGE list -1 -1"), "1) \"more\"");
-        // So does a value that replaces it, and no record outlives its key.
+        // Replacing the value makes the record obsolete, too, and no record outlives its key.
         client.run("SET list short-string");
         client.run("FLUSHALL");
         assert_eq!(figure(&mut client, "live_bytes"), 0);
@@ -275,10 +275,10 @@ fn set_selects_the_tier_of_its_value() {
         assert_eq!(shown(&mut client, &format!("SET k {VALUE} XX GET TIER HOT PIN")), format!("\"{VALUE}\""));
         assert_eq!(figure(&mut client, "pinned_keys"), 1);
         assert!(client.run("TIERING MIGRATE k COLD").is_error(), "the value is pinned");
-        // A value that is not stored is not placed in a tier, either.
+        // If SET does not store the value, it does not demote it, either.
         assert_eq!(shown(&mut client, "SET k x NX TIER COLD"), "(nil)");
         assert_eq!(figure(&mut client, "pinned_keys"), 1);
-        // In transactions and scripts, too.
+        // `TIER COLD` also works in transactions and scripts.
         client.run("MULTI");
         client.run(&format!("SET k {VALUE} TIER COLD"));
         client.run("EXEC");

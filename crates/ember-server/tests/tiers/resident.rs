@@ -1,4 +1,4 @@
-//! `maxmemory` limits resident memory: while ten times as much data is loaded, used, saved, loaded again and applied.
+//! `maxmemory` limits resident memory: while ten times as much data is written, used, saved, loaded and replicated.
 
 use std::fs;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use ember_testkit::{Directory, Random, RawClient, Server, ServerBuilder, Value, 
 
 use crate::{MODES, builder, figure, hold_disk};
 
-/// Large enough for memory that does not shrink with it.
+/// The memory limit in bytes: large enough compared with memory that does not depend on it.
 const LIMIT: u64 = 128 << 20;
 
-/// The guarantee: this percentage of the limit, plus the memory of an empty server.
+/// The guaranteed maximum of resident memory: this percentage of the limit, plus the memory of an empty server.
 const MOST_PERCENT: u64 = 105;
 
-/// A server that demotes values to the disk next to its data.
+/// Returns a builder for a server that demotes values to a folder in its directory.
 fn limited(mode: &[&str], limit: u64) -> ServerBuilder {
     builder(mode).arguments(&["--maxmemory", &limit.to_string(), "--tiered-max-size", "4gb"])
 }
 
-/// The resident memory of an empty server.
+/// Returns the resident memory of an empty server.
 fn base(mode: &[&str]) -> u64 {
     let server = limited(mode, LIMIT).start();
     server.client().run("PING");
@@ -52,7 +52,7 @@ impl Watch {
         Watch { stops, watching }
     }
 
-    /// Ends the sampling; asserts that the peak is within the guarantee.
+    /// Ends the sampling, and asserts that the peak does not exceed the guaranteed maximum.
     fn end(self, what: &str, limit: u64, base: u64) {
         self.stops.store(true, Ordering::Relaxed);
         let (most, promised) = (self.watching.join().unwrap(), limit / 100 * MOST_PERCENT + base);
@@ -61,7 +61,7 @@ impl Watch {
     }
 }
 
-/// A call that creates a key, of all types and sizes.
+/// Returns a call that creates a key of a random type and size.
 fn call(number: usize, random: &mut Random) -> Vec<Vec<u8>> {
     let bytes = match number % 500 {
         0 => 500_000,
@@ -92,7 +92,7 @@ fn send(client: &mut RawClient, calls: &[Vec<Vec<u8>>]) {
     assert!(refused.is_none(), "{refused:?}");
 }
 
-/// Creates keys of this number of bytes in total; returns their number.
+/// Creates keys with a total of `bytes` bytes; returns the number of keys.
 fn load(client: &mut RawClient, random: &mut Random, bytes: u64) -> usize {
     let (mut made, mut count) = (0, 0);
     while made < bytes {
@@ -165,7 +165,7 @@ fn resident_memory_stays_within_the_limit_with_ten_times_the_data() {
     assert!(figure(&mut client, "goal_bytes") < LIMIT);
     assert!(figure(&mut client, "beside_bytes") > 0);
     server.crash();
-    // With three quarters of the memory.
+    // The limit is three quarters of the usual one.
     let limit = LIMIT / 4 * 3;
     let server = limited(mode, limit).directory(&directory.0).start();
     let watch = Watch::begin(server.pid());

@@ -1,10 +1,10 @@
-//! Waiting for values: clients of the same key, pipelines, blocked clients; and changes in between.
+//! Waiting for cold values: several clients of the same key, pipelines, blocked clients, and changes while they wait.
 
 use ember_testkit::{Value, encode};
 
 use crate::{MODES, demote, figure, shown, start};
 
-/// A value that is long enough to be demoted.
+/// Returns a value that is long enough to be demoted.
 fn value(number: usize) -> String {
     format!("{number}:{}", "v".repeat(200))
 }
@@ -17,7 +17,8 @@ fn two_thousand_clients_of_one_key_cause_one_read() {
         client.command(&["SET", "key", &value(1)]);
         demote(&mut client, "key");
         let mut waiting: Vec<_> = (0..2000).map(|_| server.client()).collect();
-        // No read begins before all clients have sent their requests: exclusive access keeps the workers out.
+        // No read begins before all clients have sent their requests: DEBUG SLEEP has exclusive access, so the workers
+        // run no other command.
         client.send(&encode(&["DEBUG", "SLEEP", "0.5"])).unwrap();
         for other in &mut waiting {
             other.send_command(&["GET", "key"]).unwrap();

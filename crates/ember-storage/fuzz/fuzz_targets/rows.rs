@@ -1,4 +1,4 @@
-//! Any bytes of a row of a store are an error, or decode to a value that survives encoding and decoding.
+//! Decoding arbitrary bytes as a row of a store returns an error, or a value that encodes and decodes to itself.
 
 #![no_main]
 

@@ -10,8 +10,8 @@ use ember_storage::files::{Disk, SimulatedDisk};
 use ember_storage::segments::{Location, LogOptions, RecordHead, AppendSource, SegmentLog, Which};
 use libfuzzer_sys::fuzz_target;
 
-/// The input consists of records, each after its length, up to a length of 255; then changes, each an offset of two
-/// bytes, a length and the bytes; then locations of eight bytes.
+/// The input consists of records, each preceded by its length and ended by a length of 255; then changes, each an
+/// offset of two bytes, a length and the bytes; then locations of eight bytes.
 fuzz_target!(|input: &[u8]| {
     let disk = SimulatedDisk::new(1);
     let options = LogOptions {

@@ -14,7 +14,7 @@ pub(super) const MARK: &[u8; 4] = b"EChk";
 pub(crate) const CHUNK_HEAD_BYTES: usize = MARK.len() + 4 + 8 + NONCE_BYTES + 8;
 pub(super) const NONCE_BYTES: usize = 12;
 const TAG_BYTES: usize = 16;
-/// The last byte of each chunk. It is not zero, so a chunk that ends with zero has lost its end.
+/// The last byte of each chunk. It is not zero, so a chunk whose last byte is zero was not written completely.
 const END: u8 = b'\n';
 /// The minimum length of a chunk in bytes.
 pub(crate) const STORED_BYTES_MIN: usize = CHUNK_HEAD_BYTES + TAG_BYTES + 1;
@@ -36,7 +36,7 @@ pub struct Sealer {
     offset: u64,
     /// Nonce of the next chunk; it never decreases.
     nonce: u128,
-    /// The last chunk has been sealed.
+    /// Whether the last chunk has been sealed.
     is_over: bool,
 }
 
@@ -48,7 +48,7 @@ impl std::fmt::Debug for Sealer {
 
 pub(super) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
-    // This fails on systems without a random source; continuing would produce unprotected files.
+    // Panics on systems without a random source: continuing would produce unprotected files.
     aws_lc_rs::rand::fill(&mut bytes).expect("the system gives random bytes");
     bytes
 }
@@ -58,7 +58,7 @@ pub(super) fn random_nonce() -> u128 {
 }
 
 impl Sealer {
-    /// Begins a file with the current key and returns its head.
+    /// Creates the sealer of a new file with the current key; also returns the file's head.
     pub fn begin(keys: &KeyRing) -> (Sealer, Head) {
         let salt = random::<SALT_BYTES>();
         let mut head = [0; HEAD_BYTES];
@@ -89,7 +89,7 @@ impl Sealer {
         self.offset
     }
 
-    /// Sets the offset of the next chunk back: the chunks from there on have not been written.
+    /// Moves the offset of the next chunk back to `offset`, because the chunks from there on could not be written.
     pub fn back_to(&mut self, offset: u64) {
         self.offset = offset;
     }
@@ -141,7 +141,7 @@ pub(crate) struct ChunkParts {
     pub(super) is_marked: bool,
     pub(crate) len: usize,
     pub(super) is_last: bool,
-    /// The file offset that the chunk was written for.
+    /// The file offset for which the chunk was written.
     pub(crate) offset: u64,
     nonce: [u8; NONCE_BYTES],
     pub(super) durable: u64,
@@ -173,7 +173,7 @@ impl ChunkParts {
         Nonce::assume_unique_for_key(self.nonce)
     }
 
-    /// Whether these fields can be those of a chunk's head at all.
+    /// Whether a valid chunk's head can contain these fields.
     pub(crate) fn is_possible(&self) -> bool {
         self.is_marked && self.len <= CHUNK_BYTES_MAX
     }

@@ -18,16 +18,16 @@ pub(super) const FINGERPRINT_BYTES: usize = 16;
 /// Length of the salt from which a file's own key is derived, in bytes.
 pub(super) const SALT_BYTES: usize = 32;
 
-/// Bind derived keys to their use.
+/// HKDF info strings, which bind each derived key to one use.
 const FINGERPRINT_INFO: &[u8] = b"ember key fingerprint v1";
 const FILE_INFO: &[u8] = b"ember file encryption v1";
 const ROW_INFO: &[u8] = b"ember store rows v1";
 const NAME_INFO: &[u8] = b"ember store names v1";
 
-/// The maximum size of a key file: some hundred keys.
+/// The maximum size of a key file: enough for hundreds of keys.
 const TEXT_MAX_BYTES: usize = 64 * 1024;
 
-/// Permissions of users that are neither the owner of a file nor in its group.
+/// Mask of the permission bits for users that are neither the owner of a file nor in its group.
 const OTHERS: u32 = 0o007;
 
 /// A key of 256 bits. It is wiped from memory when it is dropped, and is never printed.
@@ -106,7 +106,7 @@ pub enum KeyError {
     TooOpen {
         /// The key file.
         path: PathBuf,
-        /// Its permission bits.
+        /// The permission bits of the key file.
         permissions: u32,
     },
 }
@@ -155,8 +155,8 @@ impl KeyRing {
     /// Loads the keys of a key file ([`KeyRing::parse`]) and wipes the bytes that were read.
     ///
     /// # Errors
-    /// If the file cannot be read or contains no valid keys, or if every user of the machine can read or write it. Its
-    /// group may, because mounted secrets have one.
+    /// If the file cannot be read or contains no valid keys, or if every user of the machine can read or write it.
+    /// Access by the file's group is accepted, because mounted secrets are readable by a group.
     pub fn from_file(disk: &dyn Disk, path: &Path) -> Result<KeyRing, KeyError> {
         let file = disk.open_to_read(path).map_err(KeyError::Disk)?;
         let permissions = file.permissions().map_err(KeyError::Disk)?;
@@ -179,7 +179,7 @@ impl KeyRing {
     /// is not.
     ///
     /// # Errors
-    /// If it is not set, or contains no valid keys.
+    /// If the variable is not set, or contains no valid keys.
     pub fn from_environment(name: &str) -> Result<KeyRing, KeyError> {
         let text = std::env::var_os(name).ok_or_else(|| KeyError::Unset(name.to_owned()))?;
         KeyRing::parse(&Zeroizing::new(text.into_encoded_bytes()))
@@ -190,7 +190,7 @@ impl KeyRing {
     /// (`zeroize::Zeroizing`).
     ///
     /// # Errors
-    /// If it is neither. The error does not repeat the contents.
+    /// If `text` has neither form. The error does not contain any of `text`.
     pub fn parse(text: &[u8]) -> Result<KeyRing, KeyError> {
         if let Ok(bytes) = <[u8; KEY_BYTES]>::try_from(text) {
             return Ok(KeyRing::new(Key::new(bytes)));
@@ -284,7 +284,7 @@ mod tests {
         assert!(error.to_string().starts_with("cannot open d/none: "), "{error}");
         let error = KeyRing::from_environment("EMBER_NO_SUCH_KEY").unwrap_err();
         assert!(error.to_string().contains("EMBER_NO_SUCH_KEY is not set"), "{error}");
-        // Every process has this variable, and it is not a key.
+        // `PATH` is set in every process, and its value is not a key.
         assert!(matches!(KeyRing::from_environment("PATH"), Err(KeyError::Line(1))));
     }
 }

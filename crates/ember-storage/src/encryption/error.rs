@@ -21,7 +21,7 @@ pub struct EncryptionError {
 /// The problem with an encrypted file.
 #[derive(Debug)]
 pub enum EncryptionProblem {
-    /// It cannot be read.
+    /// The file cannot be read.
     Disk(DiskError),
     /// The file is encrypted, and no key is configured.
     NoKey,
@@ -37,15 +37,15 @@ pub enum EncryptionProblem {
     TooLong,
     /// A chunk is not at the offset it was written for.
     Moved {
-        /// The offset it was written for.
+        /// The offset for which the chunk was written.
         from: u64,
     },
-    /// Some bits differ from the written ones.
+    /// Some bits of the file differ from the written ones.
     Altered,
 }
 
 impl EncryptionProblem {
-    /// Whether the file differs from the written bytes, rather than being unreadable.
+    /// Whether the file can be read, but its contents differ from the written bytes.
     pub fn is_damage(&self) -> bool {
         matches!(
             self,
@@ -62,7 +62,7 @@ impl EncryptionError {
         EncryptionError { file: file.to_owned(), offset, problem }
     }
 
-    /// Whether a read error says that an encrypted file differs from the written bytes, rather than being unreadable.
+    /// Whether a read error means that an encrypted file can be read, but its contents differ from the written bytes.
     pub fn is_damage(error: &io::Error) -> bool {
         EncryptionError::inside(error).is_some_and(|error| error.problem.is_damage())
     }

@@ -7,16 +7,16 @@
 //!          | durable, 8 bytes | encrypted bytes | tag, 16 bytes                                little-endian
 //! ```
 //!
-//! Each file has its own key: HKDF-SHA-256 (RFC 5869) of the key with the file's salt. A nonce is a random number that
-//! a writer begins with, plus one for each chunk it seals; a chunk that is rewritten after a failure gets a new nonce.
-//! The heads of the file and of the chunk are the chunk's associated data. So every bit of a file is authentic: a chunk
-//! that was changed, moved, left out, taken from another file or cut off is detected. The fingerprint is an HKDF of the
-//! key too and reveals nothing else about it.
+//! Each file has its own key: HKDF-SHA-256 (RFC 5869) of the key with the file's salt. The first nonce of a writer is a
+//! random number, and each further chunk uses the next number; a chunk that is rewritten after a failure gets a new
+//! nonce. The heads of the file and of the chunk are the chunk's associated data. So every bit of a file is authentic:
+//! a chunk that was changed, moved, omitted, copied from another file or truncated is detected. The fingerprint is also
+//! derived from the key by HKDF, and reveals nothing else about the key.
 //!
 //! Each chunk records its offset in the file, and the last chunk of a complete file is marked as such. An increment of
-//! an AOF grows by whole chunks and gets its last one when it is closed; the newest increment may end without one.
-//! `durable` is the number of plain bytes known to be on the disk when the chunk was written: it distinguishes a torn
-//! end from damage, as in the batches of an AOF. The loss of some of the *newest* chunks of a file that is still
+//! an AOF grows by whole chunks, and its last chunk is written when it is closed; the newest increment may have no last
+//! chunk. `durable` is the number of plain bytes known to be on the disk when the chunk was written: it distinguishes a
+//! torn end from damage, as in the batches of an AOF. The loss of some of the *newest* chunks of a file that is still
 //! written to cannot be detected from the file alone.
 //!
 //! AES-GCM: NIST SP 800-38D. Without the cargo feature `encryption` encrypted files are refused with an error.
@@ -67,12 +67,12 @@ pub struct Encryption {
     keys: Option<Arc<KeyRing>>,
 }
 
-/// How a file may end.
+/// Whether a file may have a torn end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It may end with a part that is not durable, because it was being written to.
+    /// The file may end with bytes that were not durable, because it was still being written when the server stopped.
     MayBeTorn,
-    /// It must be complete.
+    /// The file must be complete.
     Whole,
 }
 
@@ -132,7 +132,7 @@ pub enum FileSource {
 }
 
 impl FileSource {
-    /// The length of the torn end of an encrypted file, in stored bytes, once everything before it was read.
+    /// The length of the torn end of an encrypted file, in stored bytes. Known once everything before it has been read.
     pub fn torn_bytes(&self) -> Option<u64> {
         match self {
             FileSource::Plain(_) => None,
@@ -166,7 +166,7 @@ impl Reread for FileSource {
 /// Whether a file begins like an encrypted one.
 ///
 /// # Errors
-/// If it cannot be read.
+/// If the file cannot be read.
 pub fn is_encrypted(file: &dyn StoredFile) -> Result<bool, EncryptionError> {
     let mut begin = [0; MAGIC.len()];
     let mut len = 0;
@@ -180,7 +180,7 @@ pub fn is_encrypted(file: &dyn StoredFile) -> Result<bool, EncryptionError> {
     Ok(&begin == MAGIC)
 }
 
-/// The path as text, for tests and messages.
+/// Returns the path as text, for tests and messages.
 fn shown(path: &Path) -> String {
     path.display().to_string()
 }

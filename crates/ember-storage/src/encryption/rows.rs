@@ -1,4 +1,4 @@
-//! Rows of a store under AES-256-GCM, each bound to its place.
+//! Rows of a store, encrypted with AES-256-GCM and each bound to its table and row key.
 //!
 //! ```text
 //! row      nonce, 12 bytes | encrypted bytes | tag, 16 bytes
@@ -36,18 +36,18 @@ impl fmt::Debug for RowSeal {
 }
 
 impl RowSeal {
-    /// Creates the protection of a new store with the current key, and the head that the store must keep to be opened
-    /// again; the head is not secret.
+    /// Creates the seal of a new store with the current key; also returns the head that the store must save to be
+    /// opened again. The head is not secret.
     pub fn begin(keys: &KeyRing) -> (RowSeal, Vec<u8>) {
         let salt = random::<SALT_BYTES>();
         let head = [&keys.current().fingerprint_bytes()[..], &salt].concat();
         (RowSeal::of(keys.current(), &salt), head)
     }
 
-    /// Restores the protection of the store that kept `head`.
+    /// Restores the seal of the store that saved `head`.
     ///
     /// # Errors
-    /// The fingerprint of the store's key, if `keys` does not contain it.
+    /// Returns the fingerprint of the store's key, if `keys` does not contain that key.
     pub fn resume(keys: &KeyRing, head: &[u8]) -> Result<RowSeal, String> {
         let head: &[u8; HEAD_BYTES] = head.try_into().map_err(|_| "of another length".to_owned())?;
         let fingerprint = std::array::from_fn(|index| head[index]);
@@ -63,7 +63,7 @@ impl RowSeal {
         RowSeal { key: rows, names, nonce: Mutex::new(random_nonce()) }
     }
 
-    /// Encrypts the contents of `row`, bound to `place`.
+    /// Encrypts the contents of `row`, bound to `place` (its table and row key).
     pub fn seal(&self, place: &[u8], row: &mut Vec<u8>) {
         let nonce = {
             let mut nonce = self.nonce.lock();
@@ -78,8 +78,8 @@ impl RowSeal {
         row.extend_from_slice(tag.expect("a row is shorter than the cipher's limit").as_ref());
     }
 
-    /// Decrypts a row that was sealed for `place`. Returns false if it was not; the contents of `row` are then
-    /// undefined.
+    /// Decrypts a row that was sealed for `place`. Returns false if the row was sealed for another place, or changed;
+    /// the contents of `row` are then undefined.
     pub fn open(&self, place: &[u8], row: &mut Vec<u8>) -> bool {
         let Some((nonce, sealed)) = row.split_first_chunk_mut::<NONCE_BYTES>() else { return false };
         let nonce = Nonce::assume_unique_for_key(*nonce);

@@ -18,7 +18,7 @@ pub struct FileSink {
 #[derive(Debug)]
 struct Seal {
     sealer: super::Sealer,
-    /// Bytes not yet encrypted, and encrypted bytes.
+    /// Plain bytes not yet encrypted; the next field contains sealed chunks.
     plain: Vec<u8>,
     sealed: Vec<u8>,
 }
@@ -31,7 +31,7 @@ impl FileSink {
     /// Creates a sink that writes the file from its beginning.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns the errors of the disk.
     pub fn begin(file: Arc<dyn StoredFile>, encryption: &Encryption) -> io::Result<FileSink> {
         #[cfg_attr(
             not(feature = "encryption"),
@@ -53,10 +53,10 @@ impl FileSink {
         })
     }
 
-    /// Ends the file and writes everything to the disk.
+    /// Writes the rest of the file and makes all of it durable.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns the errors of the disk.
     pub fn finish(mut self) -> io::Result<()> {
         #[cfg(feature = "encryption")]
         self.seal_pending(true)?;
@@ -67,7 +67,7 @@ impl FileSink {
     fn seal_pending(&mut self, is_last: bool) -> io::Result<()> {
         let Some(Seal { sealer, plain, sealed }) = &mut self.seal else { return Ok(()) };
         sealed.clear();
-        // The file is valid only when all of it is durable.
+        // The file is used only once all of it is durable, so chunks record no durable bytes.
         sealer.seal(plain, 0, is_last, sealed);
         plain.clear();
         self.writer.write_all(sealed)

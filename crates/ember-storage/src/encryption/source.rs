@@ -10,7 +10,7 @@ use super::chunks::{
 use super::{Encryption, EncryptionError, EncryptionProblem, Ending};
 use crate::files::{DiskError, LostSector, StoredFile};
 
-/// Bytes searched at a time for chunks after a damaged one.
+/// Size in bytes of the window in which chunks after a damaged one are searched.
 const WINDOW_BYTES: usize = 2 * CHUNK_BYTES_MAX;
 
 /// Reads an encrypted file in order.
@@ -23,9 +23,9 @@ pub struct Unsealer {
     size: u64,
     /// The offset of the next chunk.
     offset: u64,
-    /// Plain bytes of the chunks before it.
+    /// The number of plain bytes in the chunks before `offset`.
     said: u64,
-    /// The current chunk, decrypted, and the part of it that has not been returned.
+    /// The current chunk, decrypted; the next field is the range that has not been returned yet.
     chunk: Vec<u8>,
     plain: Range<usize>,
     is_over: bool,
@@ -76,7 +76,7 @@ impl Unsealer {
         read.map_err(|disk| EncryptionError::new(self.file.path(), offset, EncryptionProblem::Disk(disk)))
     }
 
-    /// Reads and decrypts the chunk at an offset; None if there is no authentic one.
+    /// Reads and decrypts the chunk at an offset; None if there is no authentic chunk.
     fn chunk_at(
         &self,
         offset: u64,
@@ -130,7 +130,7 @@ impl Unsealer {
         Ok(is_whole && parts.is_possible() && self.offset + parts.stored_bytes() as u64 > self.size)
     }
 
-    /// Handles the point from which nothing more can be opened: an error or a torn end.
+    /// Handles the first chunk that cannot be opened: either returns `problem` as an error, or records a torn end.
     fn end(&mut self, problem: EncryptionProblem) -> Result<(), EncryptionError> {
         // The first chunk is durable before any other is written, so an altered first chunk or file head is damage,
         // even though no later chunk could be opened to prove it.
@@ -143,9 +143,10 @@ impl Unsealer {
         Ok(())
     }
 
-    /// Whether the bytes after a chunk that cannot be opened show that this is not a torn end: a chunk that records
-    /// that it was durable, one that is not at its offset, or any chunk while no sector of the unreadable one was left
-    /// as zeros by a power cut. The same rule applies to bytes after a batch of an AOF.
+    /// Whether the bytes after a chunk that cannot be opened prove damage, as opposed to a torn end. They do if they
+    /// contain a chunk that records the unreadable one as durable, a chunk that is not at its own offset, or any chunk
+    /// although the unreadable one contains no sector of zeros, as a power cut would leave. The same rule applies to
+    /// bytes after a batch of an AOF.
     fn is_damage(&self) -> Result<bool, EncryptionError> {
         let mut next = None;
         let mut window = vec![0; WINDOW_BYTES];
@@ -161,10 +162,10 @@ impl Unsealer {
                 }
                 next = next.or(Some(found_at));
             }
-            // A mark may cross the end of the window.
+            // A mark may cross the end of the window, so windows overlap.
             at += (count.max(MARK.len()) - (MARK.len() - 1)) as u64;
         }
-        // Nothing is missing or inserted; otherwise the next chunk would not be at its offset.
+        // No bytes are missing or inserted before the next chunk: it is at its own offset.
         next.map_or(Ok(false), |next| Ok(!self.has_lost_sector(next)?))
     }
 
@@ -205,8 +206,8 @@ impl Unsealer {
         Ok(())
     }
 
-    /// Reads up to the chunk that ends at plain offset `said` and returns the sealer of the following chunks. None if
-    /// no chunk ends there.
+    /// Reads up to the chunk that ends at plain offset `said` and returns a sealer for the following chunks. None if no
+    /// chunk ends at that offset.
     pub fn sealer_at(mut self, said: u64) -> Result<Option<Sealer>, EncryptionError> {
         while self.said < said && !self.is_over {
             self.next_chunk()?;

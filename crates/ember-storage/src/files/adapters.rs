@@ -18,7 +18,7 @@ pub trait Reread: Read {
     /// Continues at `offset`, which has been read before.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Returns the errors of reading.
     fn restart_at(&mut self, offset: u64) -> io::Result<()>;
 }
 
@@ -63,10 +63,10 @@ impl Read for FileReader {
     }
 }
 
-/// Reads a whole file. For small files: manifests, keys.
+/// Reads a whole file into memory. Intended for small files, such as manifests and keys.
 ///
 /// # Errors
-/// Those of the disk, and if the file is longer than `len_max` bytes.
+/// Returns the errors of the disk, and an error if the file is longer than `len_max` bytes.
 pub fn read_whole(disk: &dyn Disk, path: &Path, len_max: u64) -> Result<Vec<u8>, DiskError> {
     let file = disk.open_to_read(path)?;
     let mut bytes = Vec::new();
@@ -102,7 +102,7 @@ impl FileWriter {
     /// Writes the buffer and makes everything durable.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns the errors of the disk.
     pub fn sync(&mut self) -> Result<(), DiskError> {
         self.write_out()?;
         self.file.sync()
@@ -139,7 +139,7 @@ impl Write for FileWriter {
 #[derive(Debug)]
 pub struct TemporaryFile {
     disk: Arc<dyn Disk>,
-    /// None once it is published.
+    /// None once the file is published.
     path: Option<PathBuf>,
     target: PathBuf,
     file: Arc<dyn StoredFile>,
@@ -149,7 +149,7 @@ impl TemporaryFile {
     /// Creates an empty temporary file in the directory of `target`.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns the errors of the disk.
     pub fn create(disk: &Arc<dyn Disk>, target: &Path) -> Result<TemporaryFile, DiskError> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -165,11 +165,11 @@ impl TemporaryFile {
         &self.file
     }
 
-    /// Makes the contents durable, renames the file to its target, and makes that durable. At every moment, also after
-    /// a power cut, the name refers to the old file or the complete new one.
+    /// Makes the contents durable, renames the file to its target, and makes that durable. At any time, even after a
+    /// power cut, the target name refers to the old file or the complete new one.
     ///
     /// # Errors
-    /// Those of the disk. Before the rename the old file is unchanged.
+    /// Returns the errors of the disk. If an error occurs before the rename, the old file is unchanged.
     pub fn publish(mut self) -> Result<(), DiskError> {
         self.file.sync()?;
         if let Some(path) = &self.path {
@@ -183,13 +183,13 @@ impl TemporaryFile {
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
         if let Some(path) = self.path.take() {
-            // A file that cannot be removed now is removed at the next start.
+            // A file that cannot be removed now is removed at the next startup.
             let _ = self.disk.remove(&path);
         }
     }
 }
 
-/// The target name of a [`TemporaryFile`] with this name; `None` if it is not the name of one.
+/// The target name of a [`TemporaryFile`] with this name; `None` if `name` is not the name of a temporary file.
 pub fn unfinished_target(name: &str) -> Option<&str> {
     let (process, rest) = name.strip_prefix(TEMPORARY_PREFIX)?.split_once('-')?;
     let (number, target) = rest.split_once('-')?;
@@ -201,7 +201,7 @@ pub fn unfinished_target(name: &str) -> Option<&str> {
 /// and returns their number. Only the single writer of files with those names may call it.
 ///
 /// # Errors
-/// Those of the disk.
+/// Returns the errors of the disk.
 pub fn remove_leftovers(
     disk: &dyn Disk,
     directory: &Path,

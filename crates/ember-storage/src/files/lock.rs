@@ -1,7 +1,7 @@
-//! The lock of a data directory: only one process writes there.
+//! The lock of a data directory, which ensures that only one process writes to the directory.
 //!
 //! It is a `flock` on the file `ember.lock` in the directory, which names the holder. The system releases it when the
-//! holder's process ends, for whatever reason. The file stays: if it were removed, two processes could lock two
+//! holder's process ends, for whatever reason. The file is never removed: otherwise two processes could lock two
 //! different files of this name.
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -20,7 +20,7 @@ pub const LOCK_FILE: &str = "ember.lock";
 /// The maximum number of bytes read from the lock file.
 const HOLDER_BYTES_MAX: u64 = 200;
 
-/// Attempts to take a held lock: a process that only reads the holder keeps the lock for a moment.
+/// Attempts to acquire a held lock: a process that only reads the holder also holds the lock briefly.
 const ATTEMPTS: u32 = 5;
 const ATTEMPT_PAUSE: Duration = Duration::from_millis(10);
 
@@ -30,10 +30,10 @@ pub struct DirectoryLock {
     _file: File,
 }
 
-/// Why a directory cannot be locked.
+/// The reason why a directory cannot be locked.
 #[derive(Debug)]
 pub enum LockError {
-    /// Another process holds the lock; the text is what the lock file says about it.
+    /// Another process holds the lock; the text is the lock file's description of that process.
     Held(String),
     /// The file system does not support locks.
     Unsupported(DiskError),
@@ -63,12 +63,12 @@ impl DirectoryLock {
                 Err(TryLockError::Error(cause)) => return Err(failed(cause)),
             }
         }
-        // On a full disk the lock holds without the description.
+        // On a full disk the description cannot be written, but the lock is still held.
         let _ = file.set_len(0).and_then(|()| writeln!(file, "{holder}"));
         Ok(DirectoryLock { _file: file })
     }
 
-    /// Describes the process that has locked `directory`, if any. Changes nothing.
+    /// Describes the process that has locked `directory`, if any. The lock and its file are unchanged.
     pub fn holder(directory: &Path) -> Option<String> {
         let mut file = File::open(directory.join(LOCK_FILE)).ok()?;
         match file.try_lock_shared() {
@@ -80,7 +80,7 @@ impl DirectoryLock {
 
 fn holder_in(file: &mut File) -> String {
     let mut text = Vec::new();
-    // Unreadable contents are left out.
+    // If the contents cannot be read, the description is empty.
     let _ = file.take(HOLDER_BYTES_MAX).read_to_end(&mut text);
     let text = String::from_utf8_lossy(&text);
     let text: String = text.trim().chars().filter(|character| !character.is_control()).collect();

@@ -1,14 +1,14 @@
 //! The file layer: every read, write, sync, rename and removal of ember's files goes through a [`Disk`].
 //!
-//! [`OsDisk`] is the disk of the operating system. [`SimulatedDisk`] keeps files in memory, forgets unsynced data
-//! when its power is cut, and fails where a test wants it to.
+//! [`OsDisk`] is the disk of the operating system. [`SimulatedDisk`] stores files in memory, loses unsynced data at a
+//! simulated power cut, and injects the faults that a test sets.
 //!
-//! Writes name their offset, so that a caller that knows its last good length can overwrite what a failed write has
-//! left. Nothing is known to be on the disk before [`StoredFile::sync`] (contents) and [`Disk::sync_directory`] (names)
-//! have succeeded. Once a sync of a handle has failed, the handle refuses to write and sync: the kernel may have
-//! dropped the pages and marked them clean, and the next sync would succeed without them (see P. Rebello and others,
-//! "Can Applications Recover from fsync Failures?", USENIX ATC 2020). Data that were not durable must be written again
-//! through a new handle.
+//! Each write specifies its offset, so that a caller that knows its last good length can overwrite the remains of a
+//! failed write. Nothing is known to be on the disk before [`StoredFile::sync`] (contents) and [`Disk::sync_directory`]
+//! (names) have succeeded. Once a sync of a handle has failed, the handle refuses to write and sync: the kernel may
+//! have dropped the pages and marked them clean, and the next sync would succeed without them (see P. Rebello and
+//! others, "Can Applications Recover from fsync Failures?", USENIX ATC 2020). Data that was not durable must be written
+//! again through a new handle.
 
 mod adapters;
 mod lock;
@@ -30,7 +30,7 @@ pub use os::OsDisk;
 pub use sectors::LostSector;
 pub use simulated::{Faults, SimulatedDisk, SyncHook};
 
-/// The operation on a file that failed.
+/// The kind of file operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Open an existing file.
@@ -90,12 +90,12 @@ pub struct DiskError {
 }
 
 impl DiskError {
-    /// The error of `operation` on `path`.
+    /// Creates the error of `operation` on `path`.
     pub fn new(operation: Operation, path: &Path, cause: io::Error) -> DiskError {
         DiskError { operation, path: path.to_owned(), cause }
     }
 
-    /// Whether the disk is full: freeing space is enough to continue.
+    /// Whether the disk is full: the operation can succeed once space is freed.
     pub fn is_full(&self) -> bool {
         matches!(
             self.cause.kind(),
@@ -134,13 +134,13 @@ impl std::error::Error for DiskError {
 }
 
 impl From<DiskError> for io::Error {
-    /// Wraps the error where only errors of `std::io` can pass; [`disk_error`] unwraps it.
+    /// Wraps the error for interfaces that return only errors of `std::io`; [`disk_error`] unwraps it.
     fn from(error: DiskError) -> io::Error {
         io::Error::new(error.cause.kind(), error)
     }
 }
 
-/// Returns the disk error inside an error of `std::io`, or wraps that one as an error of `operation` on `path`.
+/// Returns the disk error inside an error of `std::io`, or wraps another error as one of `operation` on `path`.
 pub fn disk_error(error: io::Error, operation: Operation, path: &Path) -> DiskError {
     match error.downcast::<DiskError>() {
         Ok(error) => error,
@@ -153,80 +153,80 @@ pub trait Disk: Debug + Send + Sync {
     /// Opens an existing file for reading and writing.
     ///
     /// # Errors
-    /// Those of the disk; the same holds for all functions of this trait.
+    /// Returns the errors of the disk; the same holds for all functions of this trait.
     fn open(&self, path: &Path) -> Result<Arc<dyn StoredFile>, DiskError>;
 
     /// Opens an existing file for reading only.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns the errors of the disk.
     fn open_to_read(&self, path: &Path) -> Result<Arc<dyn StoredFile>, DiskError>;
 
     /// Creates a file, or truncates the existing one. The name is durable after [`Disk::sync_directory`].
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns the errors of the disk.
     fn create(&self, path: &Path) -> Result<Arc<dyn StoredFile>, DiskError>;
 
     /// Renames a file atomically, replacing any file with the new name.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns the errors of the disk.
     fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError>;
 
     /// Removes a file.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns the errors of the disk.
     fn remove(&self, path: &Path) -> Result<(), DiskError>;
 
     /// Creates a directory and its missing parents.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns the errors of the disk.
     fn create_directory(&self, path: &Path) -> Result<(), DiskError>;
 
     /// Makes the names in a directory durable: files that were created, renamed and removed.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns the errors of the disk.
     fn sync_directory(&self, path: &Path) -> Result<(), DiskError>;
 
     /// The names of the files in a directory, in order.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns the errors of the disk.
     fn list(&self, path: &Path) -> Result<Vec<OsString>, DiskError>;
 }
 
-/// An open file. All functions may be called from any thread: a sync need not stop the writing thread.
+/// An open file. All functions may be called from any thread: a sync does not have to block the writing thread.
 pub trait StoredFile: Debug + Send + Sync {
-    /// The path it was opened with.
+    /// The path with which the file was opened.
     fn path(&self) -> &Path;
 
-    /// Its length in bytes.
+    /// The length of the file in bytes.
     ///
     /// # Errors
-    /// Those of the disk; the same holds for all functions of this trait.
+    /// Returns the errors of the disk; the same holds for all functions of this trait.
     fn size(&self) -> Result<u64, DiskError>;
 
-    /// The permissions of its owner, its group and others: the nine bits of POSIX.
+    /// The nine POSIX permission bits of the file, for its owner, its group and others.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns the errors of the disk.
     fn permissions(&self) -> Result<u32, DiskError>;
 
     /// Reads at `offset` and returns the number of bytes read, 0 at the end.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns the errors of the disk.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, DiskError>;
 
-    /// Like [`StoredFile::read_at`], but without waiting for the disk: returns `None` if that would be needed or is not
-    /// known.
+    /// Like [`StoredFile::read_at`], but without waiting for the disk: returns `None` if the read would have to wait,
+    /// or if that is not known.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns the errors of the disk.
     fn read_ready(&self, _offset: u64, _buffer: &mut [u8]) -> Result<Option<usize>, DiskError> {
         Ok(None)
     }
@@ -234,28 +234,28 @@ pub trait StoredFile: Debug + Send + Sync {
     /// Writes all of `bytes` at `offset`. After an error any part of them may be in the file.
     ///
     /// # Errors
-    /// Those of the disk, and if a sync of this handle has failed before.
+    /// Returns the errors of the disk, and an error if a sync of this handle has failed before.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError>;
 
     /// Shortens or lengthens the file to `len` bytes.
     ///
     /// # Errors
-    /// Those of the disk, and if a sync of this handle has failed before.
+    /// Returns the errors of the disk, and an error if a sync of this handle has failed before.
     fn set_size(&self, len: u64) -> Result<(), DiskError>;
 
     /// Makes all writes before the call durable.
     ///
     /// # Errors
-    /// Those of the disk, and if a sync of this handle has failed before.
+    /// Returns the errors of the disk, and an error if a sync of this handle has failed before.
     fn sync(&self) -> Result<(), DiskError>;
 }
 
-/// The error of a handle whose sync has failed before.
+/// Returns the error for a handle whose sync has failed before.
 fn refused_after_failed_sync() -> io::Error {
     io::Error::other("an earlier fsync of this file failed, so its contents are unknown")
 }
 
-/// The directory that a file is in.
+/// Returns the directory of a file.
 pub fn directory_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

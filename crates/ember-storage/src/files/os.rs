@@ -83,7 +83,7 @@ impl Disk for OsDisk {
 struct OsFile {
     file: File,
     path: PathBuf,
-    /// Set once and never cleared; readers need no other data ordered with it.
+    /// Whether a sync has failed. Set once and never cleared; readers rely on no other data being ordered with it.
     sync_failed: AtomicBool,
 }
 
@@ -145,7 +145,7 @@ impl StoredFile for OsFile {
 
     fn sync(&self) -> Result<(), DiskError> {
         self.check(Operation::Sync)?;
-        // An fdatasync also writes the file's length, and no other metadata is needed to read it.
+        // fdatasync also makes the file's length durable, and no other metadata is needed to read the file.
         self.file.sync_data().map_err(|cause| {
             self.sync_failed.store(true, Ordering::Release);
             self.error(Operation::Sync)(cause)

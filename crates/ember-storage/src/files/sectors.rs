@@ -1,11 +1,11 @@
-//! Detects the remains of an unsynced write after a power cut: zeros instead of any of its sectors, or at the end
-//! of a sector whose write was not finished.
+//! Detects the remains of an unsynced write after a power cut: a sector of the write that is all zeros, or that ends
+//! with zeros because its write was not finished.
 
 /// The size of a sector, which a disk writes completely or not at all.
 const SECTOR_BYTES: u64 = 512;
 
-/// A sector counts as lost if all of it that belongs to the write is zeros, or at least this many bytes at its end: so
-/// many written bytes are unlikely to be zeros by chance.
+/// The minimum number of zeros at the end of a sector that counts as lost: written data is unlikely to contain as many
+/// zeros by chance. A sector also counts as lost if all of its bytes that belong to the write are zeros.
 const ZEROS_MIN: u64 = 8;
 
 /// Scans the bytes of a write, in order, for a lost sector.
@@ -13,7 +13,7 @@ const ZEROS_MIN: u64 = 8;
 pub struct LostSector {
     /// The file offset of the next byte.
     at: u64,
-    /// Bytes of the current sector so far, and how many of the last ones are zeros.
+    /// The number of bytes scanned in the current sector; the next field counts the zeros at their end.
     bytes: u64,
     zeros: u64,
     is_found: bool,

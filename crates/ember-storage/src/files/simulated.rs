@@ -1,11 +1,11 @@
-//! A disk in memory that forgets unsynced data and fails where a test wants it to.
+//! A simulated disk in memory with fault injection, which loses unsynced data at a power cut.
 //!
-//! It does the worst that POSIX allows. Until a file is synced, each sector written and each change of its length may
-//! reach the disk or not, independent of the others and of their order. Until a directory is synced, the same holds for
-//! each creation, renaming and removal in it. A failed sync makes some of the sectors durable and drops the pending
-//! writes of the others, while reads continue to show them.
+//! It simulates the worst behavior that POSIX allows. Until a file is synced, each sector written and each change of
+//! its length may reach the disk or not, independent of the others and of their order. Until a directory is synced, the
+//! same holds for each creation, renaming and removal in it. A failed sync makes some of the sectors durable and drops
+//! the pending writes of the others, while reads continue to show them.
 //!
-//! All choices follow from a seed.
+//! All random choices are determined by a seed.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -22,7 +22,7 @@ use super::{Disk, DiskError, Operation, StoredFile, directory_of, refused_after_
 /// The size of a sector, which a disk writes completely or not at all.
 const SECTOR_BYTES: u64 = 512;
 
-/// Permissions of all its files.
+/// Permissions of all files on the simulated disk.
 const PERMISSIONS: u32 = 0o640;
 
 const EIO: i32 = 5;
@@ -36,21 +36,22 @@ pub type SyncHook = Arc<dyn Fn(&Path) + Send + Sync>;
 /// The faults to inject. Percentages are the probability for each single operation.
 #[derive(Clone, Default)]
 pub struct Faults {
-    /// Capacity for all files together, holes included; a write that does not fit is cut there and ends with ENOSPC.
+    /// Capacity for all files together, holes included; a write that does not fit is truncated at the capacity and
+    /// fails with ENOSPC.
     pub capacity_bytes: Option<u64>,
-    /// Writes that end with EIO after part of the bytes, possibly none.
+    /// Percentage of writes that fail with EIO after writing some of the bytes, possibly none.
     pub write_error_percent: u32,
-    /// Syncs of files that end with EIO.
+    /// Percentage of file syncs that fail with EIO.
     pub sync_error_percent: u32,
-    /// Changes and syncs of directories that end with EIO and do nothing.
+    /// Percentage of directory changes and directory syncs that fail with EIO and have no effect.
     pub name_error_percent: u32,
-    /// Reads that end with EIO.
+    /// Percentage of reads that fail with EIO.
     pub read_error_percent: u32,
-    /// No file can be created, written, synced, renamed or removed: EROFS.
+    /// Whether creating, writing, syncing, renaming and removing files fails with EROFS.
     pub read_only: bool,
-    /// Syncs of files that call `slow_sync` first, while the disk continues to serve other calls.
+    /// Percentage of file syncs that call `slow_sync` first, while the disk continues to serve other calls.
     pub slow_sync_percent: u32,
-    /// The hook that those call.
+    /// The hook that slow syncs call.
     pub slow_sync: Option<SyncHook>,
 }
 
@@ -68,7 +69,7 @@ impl fmt::Debug for Faults {
     }
 }
 
-/// The disk. Clones share its state.
+/// A simulated disk. Clones share its state.
 #[derive(Clone, Debug)]
 pub struct SimulatedDisk {
     state: Arc<Mutex<State>>,
@@ -79,12 +80,12 @@ struct State {
     choices: Choices,
     faults: Faults,
     inodes: BTreeMap<u64, Inode>,
-    /// The current meaning of each name.
+    /// The inode that each name currently refers to.
     names: BTreeMap<PathBuf, u64>,
-    /// The meaning of each name if none of the pending changes were kept.
+    /// The inode that each name would refer to if a power cut discarded all pending changes.
     durable_names: BTreeMap<PathBuf, u64>,
     pending_names: Vec<NameChange>,
-    /// The number of the next inode, and of the next change of a file.
+    /// The number of the next inode or of the next file change.
     next: u64,
     syncs: u64,
 }
@@ -103,7 +104,7 @@ enum Change {
     Size(u64),
 }
 
-/// One change of a directory: `path` refers to `inode` from then on, and `removed` to nothing.
+/// One change of a directory: it makes `path` refer to `inode`, and deletes the name `removed`.
 #[derive(Clone, Debug)]
 struct NameChange {
     path: Option<(PathBuf, u64)>,
@@ -190,7 +191,7 @@ impl State {
         self.names.values().map(|inode| self.inodes[inode].content.len() as u64).sum()
     }
 
-    /// How many of `len` bytes at `offset` fit on the disk.
+    /// Returns how many of `len` bytes at `offset` fit on the disk.
     fn free_space(&self, inode: u64, offset: u64, len: u64) -> u64 {
         let Some(capacity) = self.faults.capacity_bytes else { return len };
         let size = self.inodes[&inode].content.len() as u64;
@@ -218,7 +219,7 @@ impl State {
         }
     }
 
-    /// Syncs the changes numbered up to `until`. A failing sync keeps only some of them.
+    /// Syncs the changes numbered up to `until`. A failing sync makes only some of them durable.
     fn sync(&mut self, inode: u64, until: u64, fails: bool) {
         let State { inodes, choices, .. } = self;
         let Some(inode) = inodes.get_mut(&inode) else { return };
@@ -232,7 +233,7 @@ impl State {
 }
 
 impl SimulatedDisk {
-    /// Creates an empty disk whose choices follow from `seed`.
+    /// Creates an empty disk whose random choices are determined by `seed`.
     pub fn new(seed: u64) -> SimulatedDisk {
         let state = State {
             choices: Choices(seed),
@@ -262,7 +263,7 @@ impl SimulatedDisk {
     pub fn after_power_cut(&self, seed: u64) -> SimulatedDisk {
         let state = self.state.lock();
         let mut choices = Choices(seed);
-        // All or none of the pending changes are often kept, otherwise some.
+        // The probability that a pending change survives; 0 and 100 % (none or all) are chosen often.
         let keep_percent = [0, 10, 50, 90, 100][choices.below(5) as usize];
         let mut names = state.durable_names.clone();
         for change in &state.pending_names {
@@ -405,7 +406,7 @@ struct SimulatedFile {
     disk: SimulatedDisk,
     inode: u64,
     path: PathBuf,
-    /// Set once and never cleared; readers need no other data ordered with it.
+    /// Whether a sync has failed. Set once and never cleared; readers rely on no other data being ordered with it.
     sync_failed: AtomicBool,
 }
 
@@ -446,7 +447,7 @@ impl StoredFile for SimulatedFile {
         Ok(count)
     }
 
-    /// Every second page may require waiting for the disk.
+    /// Simulates a page cache that lacks every second page.
     fn read_ready(&self, offset: u64, buffer: &mut [u8]) -> Result<Option<usize>, DiskError> {
         const PAGE_BYTES: u64 = 4096;
         let page = offset / PAGE_BYTES;
@@ -476,7 +477,8 @@ impl StoredFile for SimulatedFile {
         let mut state = self.disk.state.lock();
         let percent = state.faults.write_error_percent;
         state.fail(percent, true).map_err(self.error(Operation::Truncate))?;
-        // Holes take space, too: a disk without space for them would report it later, and elsewhere.
+        // Holes are counted against the capacity, too; otherwise ENOSPC would be reported only by a later write into
+        // the hole.
         if state.free_space(self.inode, 0, len) < len {
             return Err(self.error(Operation::Truncate)(io::Error::from_raw_os_error(ENOSPC)));
         }

@@ -8,15 +8,16 @@ use parking_lot::RwLock;
 use super::BUFFERS_MAX;
 use super::segment::Segment;
 
-/// Bytes of a segment from an offset on. Only the open buffer changes; a reader of it reads whole records, because it
-/// received their locations from the append.
+/// Bytes of a segment from an offset on. Only the open buffer changes; its readers read complete records only, because
+/// a location is returned once the record has been appended.
 #[derive(Debug)]
 pub(super) struct Buffer {
     pub(super) offset: u64,
     pub(super) bytes: RwLock<Vec<u8>>,
 }
 
-/// The buffers of a log in the order in which they will be written. Each is also known to its segment until then.
+/// The buffers of a log in the order in which they will be written. The segment of a buffer also refers to it until
+/// then.
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     /// The buffer that is being filled.
@@ -30,7 +31,7 @@ impl Buffers {
         self.open.as_ref().map(|(_, buffer)| buffer)
     }
 
-    /// Starts to fill a new buffer; returns false if there are too many.
+    /// Opens a new buffer; returns false if there are already [`BUFFERS_MAX`](super::BUFFERS_MAX) buffers.
     pub(super) fn begin(&mut self, segment: &Arc<Segment>, offset: u64, capacity: usize) -> bool {
         self.close();
         if self.full.len() >= BUFFERS_MAX {
@@ -43,7 +44,7 @@ impl Buffers {
         true
     }
 
-    /// Closes the open buffer, so that it is written as it is.
+    /// Closes the open buffer, so that it is written although it is not full.
     pub(super) fn close(&mut self) {
         self.full.extend(self.open.take());
     }
@@ -77,7 +78,7 @@ impl Buffers {
         self.full.iter().chain(&self.open).cloned().collect()
     }
 
-    /// Memory that the buffers take, in bytes.
+    /// Memory of the buffers, in bytes.
     pub(super) fn capacity(&self) -> usize {
         self.full.iter().chain(&self.open).map(|(_, buffer)| buffer.bytes.read().capacity()).sum()
     }

@@ -13,7 +13,8 @@ use crate::encryption::Encryption;
 const MAGIC: &[u8; 8] = b"EMBERSEG";
 const VERSION: u8 = 1;
 
-/// A chunk is used for each record of a usual size, so each is charged this overhead.
+/// Overhead of one chunk in bytes. A record of a usual size is stored in one chunk, so each record is charged this
+/// overhead.
 #[cfg(feature = "encryption")]
 const CHUNK_OVERHEAD: u64 = STORED_BYTES_MIN as u64;
 
@@ -40,7 +41,7 @@ pub(super) enum Decoder {
 /// The length of a record, determined from its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// This many bytes are needed to determine it.
+    /// The first this many bytes of the record are needed to determine its length.
     Needs(usize),
     /// The record takes this many bytes of the file.
     Stored(u64),
@@ -66,7 +67,7 @@ pub(super) fn begin(encryption: &Encryption) -> (Encoder, Decoder, Vec<u8>) {
     (Encoder::Plain, Decoder::Plain, bytes)
 }
 
-/// The number of bytes that a record of `len` bytes takes in a file.
+/// Returns the stored size of a record of `len` bytes.
 pub(super) fn stored_bytes(encryption: &Encryption, len: usize) -> u64 {
     #[cfg(feature = "encryption")]
     if encryption.is_on() {
@@ -111,8 +112,8 @@ impl Decoder {
         }
     }
 
-    /// Decrypts the record in `stored` to the beginning of that buffer and returns its length. None if it is not what
-    /// was written there; the contents of `stored` are then undefined.
+    /// Decrypts the record in `stored` to the beginning of that buffer and returns its length. None if the bytes differ
+    /// from those written at `place`; the contents of `stored` are then undefined.
     pub(super) fn unseal(&self, place: Place, stored: &mut [u8]) -> Option<usize> {
         match self {
             Decoder::Plain => record::intact_len(place, stored),
@@ -140,7 +141,7 @@ impl Decoder {
 #[cfg(feature = "encryption")]
 fn unseal(opener: &Opener, place: Place, stored: &mut [u8]) -> Option<usize> {
     let (mut from, mut to) = (0, 0);
-    // The chunks after the first one fill up the length that the record states.
+    // The record's length is in its first chunk; chunks are decrypted until that length is reached.
     let mut len = usize::MAX;
     while to < len {
         let parts = chunk_parts(place, from, stored)?;
@@ -155,7 +156,7 @@ fn unseal(opener: &Opener, place: Place, stored: &mut [u8]) -> Option<usize> {
     (to == len).then_some(len)
 }
 
-/// Returns the chunk head at byte `from` of a record, if it was written for that place.
+/// Returns the chunk head at byte `from` of a record, if that chunk was written for `place`.
 #[cfg(feature = "encryption")]
 fn chunk_parts(place: Place, from: usize, stored: &[u8]) -> Option<ChunkParts> {
     let parts = ChunkParts::of(stored.get(from..)?.first_chunk::<CHUNK_HEAD_BYTES>()?);

@@ -1,7 +1,8 @@
 //! Referenced (live) bytes of each segment.
 //!
-//! Counters without a lock, so that an entry can subtract its record wherever it is removed, under whatever lock. A
-//! counter orders nothing: a thread that finds a segment empty removes it from the table under a lock.
+//! The counters are atomic, so that the record of an entry can be subtracted wherever the entry is removed, whatever
+//! lock is held. They order no other memory accesses: a thread that finds a segment empty removes it from the table
+//! under a lock.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::location::{Location, SegmentNumber};
 use super::{HEAD_BYTES, UNIT_BYTES};
 
-/// Counters are allocated in blocks, because few of the numbers are in use.
+/// Number of counters per block. Blocks are allocated on demand, because few segment numbers are in use.
 const BLOCK: usize = 1024;
 const BLOCKS: usize = SegmentNumber::COUNT as usize / BLOCK;
 
@@ -18,7 +19,7 @@ type Block = Box<[AtomicU32; BLOCK]>;
 /// The live bytes of all segments.
 #[derive(Debug)]
 pub struct LiveBytes {
-    /// In units of 16 bytes.
+    /// The counters, in units of 16 bytes.
     blocks: Box<[OnceLock<Block>]>,
 }
 

@@ -1,11 +1,11 @@
-//! The location of a record: eight bytes that an entry stores instead of its value.
+//! The location of a record: eight bytes that an entry contains instead of its value.
 //!
 //! ```text
 //! 20 bits segment | 22 bits offset in units of 16 bytes | 22 bits stored length in such units
 //! ```
 //!
-//! A length of 0 means the whole segment after its head: a record that is larger than a segment has a segment to
-//! itself.
+//! A length of 0 means the whole segment after its head: a record that exceeds the maximum size of a segment has a
+//! segment of its own.
 
 use std::fmt;
 
@@ -18,19 +18,19 @@ const PLACE_MASK: u64 = (1 << PLACE_BITS) - 1;
 const _: () = assert!(SEGMENT_BITS + 2 * PLACE_BITS == 64);
 const _: () = assert!(SEGMENT_BYTES == UNIT_BYTES << PLACE_BITS);
 
-/// The number of a segment, reused when all numbers have been used.
+/// The number of a segment. Numbers are reused once all have been used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SegmentNumber(u32);
 
 impl SegmentNumber {
-    /// How many numbers there are.
+    /// The number of different segment numbers.
     pub(super) const COUNT: u32 = 1 << SEGMENT_BITS;
 
     pub(super) fn new(number: u32) -> SegmentNumber {
         SegmentNumber(number % SegmentNumber::COUNT)
     }
 
-    /// The number itself.
+    /// Returns the segment number as an integer.
     pub fn get(self) -> u32 {
         self.0
     }
@@ -56,13 +56,13 @@ impl Location {
         Location((u64::from(segment.get()) << (2 * PLACE_BITS)) | place)
     }
 
-    /// Restores a location from [`Location::to_bits`]. Other bits denote a place without a record, or with another
-    /// key's: reading returns an error, or a record with that other key.
+    /// Restores a location from [`Location::to_bits`]. With any other bits, reading returns an error or a record of
+    /// another key.
     pub fn from_bits(bits: u64) -> Location {
         Location(bits)
     }
 
-    /// The location as eight bytes.
+    /// The location as 64 bits.
     pub fn to_bits(self) -> u64 {
         self.0
     }
@@ -77,7 +77,7 @@ impl Location {
         ((self.0 >> PLACE_BITS) & PLACE_MASK) * UNIT_BYTES
     }
 
-    /// The number of bytes that the record takes in the file; None if it takes all after the head.
+    /// The stored size of the record in bytes; None if the record is all of the segment after its head.
     pub fn stored_bytes(self) -> Option<u64> {
         let units = self.0 & PLACE_MASK;
         (units > 0).then_some(units * UNIT_BYTES)

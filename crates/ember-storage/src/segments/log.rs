@@ -19,31 +19,32 @@ use super::{BUFFER_BYTES, HEAD_BYTES, segment_bytes};
 use crate::encryption::Encryption;
 use crate::files::{Disk, DiskError};
 
-/// Prefix and suffix of segment names; between them is the number since the start.
+/// Prefix and suffix of segment file names; between them is the segment's sequence number since startup.
 const NAME_PREFIX: &str = "segment-";
 const NAME_SUFFIX: &str = ".tier";
 
 /// The directory of a log and its limits.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
-    /// The directory of the segments, used by this log alone.
+    /// The directory of the segments; nothing else may use it.
     pub directory: PathBuf,
-    /// The limit for all files, in bytes. Moved records may exceed it by one segment.
+    /// The limit for the total size of the segment files, in bytes. Moved records may exceed it by one segment.
     pub limit_bytes: u64,
     /// Whether the files are encrypted, and with which key.
     pub encryption: Encryption,
 }
 
-/// The reason for an append.
+/// The reason for an append, which determines its space limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppendSource {
-    /// A demotion: it needs space below the limit.
+    /// The demotion of a value: the record must fit below the limit.
     Demoted,
-    /// A move, which frees space: one segment above the limit is reserved for it.
+    /// The move of a record out of a segment that will be removed, which frees space: moves may exceed the limit by one
+    /// segment.
     Moved,
 }
 
-/// The buffers to write.
+/// The selection of buffers to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
     /// Full buffers.
@@ -52,14 +53,14 @@ pub enum Which {
     All,
 }
 
-/// Why a record was not appended.
+/// The reason why a record was not appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFull {
-    /// Buffers must be written first.
+    /// All buffers are full: some must be written first.
     Buffers,
     /// The files have reached their limit.
     Limit,
-    /// A write has failed and has not succeeded since.
+    /// The last write has failed.
     Failing,
     /// The record exceeds the maximum length.
     TooLarge,
@@ -97,7 +98,7 @@ impl std::error::Error for WriteFailed {
     }
 }
 
-/// Why a record could not be read.
+/// The reason why a record could not be read.
 #[derive(Debug)]
 pub enum ReadError {
     /// The disk failed.
@@ -106,7 +107,7 @@ pub enum ReadError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// The offset of the record.
+        /// The offset of the record in the file.
         offset: u64,
     },
     /// The segment has been removed, or the record never existed.
@@ -130,11 +131,11 @@ impl std::error::Error for ReadError {}
 /// The current state of a segment.
 #[derive(Clone, Copy, Debug)]
 pub struct SegmentInfo {
-    /// Its number.
+    /// The number of the segment.
     pub number: SegmentNumber,
-    /// Bytes of its file, with those not written yet.
+    /// Size of the segment in bytes, including bytes that are not written yet.
     pub stored_bytes: u64,
-    /// Bytes of referenced records.
+    /// Size of the referenced records in bytes.
     pub live_bytes: u64,
     /// Whether it accepts no further records.
     pub is_sealed: bool,
@@ -143,23 +144,24 @@ pub struct SegmentInfo {
 /// Statistics of a log.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LogStatistics {
-    /// Number of segments, without removed ones that are still in use.
+    /// Number of segments, excluding removed segments that are still being read.
     pub segments: u64,
-    /// Bytes of all files, with those not written yet and those of removed segments still in use.
+    /// Size of all segments in bytes, including bytes that are not written yet and removed segments that are still
+    /// being read.
     pub stored_bytes: u64,
-    /// Bytes of referenced records.
+    /// Size of the referenced records in bytes.
     pub live_bytes: u64,
     /// Memory of the buffers, in bytes.
     pub buffer_bytes: u64,
     /// The limit for the files, in bytes.
     pub limit_bytes: u64,
-    /// Bytes of records appended by [`AppendSource::Demoted`] since the start, as stored.
+    /// Stored bytes of the records appended with [`AppendSource::Demoted`] since startup.
     pub demoted_bytes: u64,
-    /// Bytes of records appended by [`AppendSource::Moved`] since the start, as stored.
+    /// Stored bytes of the records appended with [`AppendSource::Moved`] since startup.
     pub moved_bytes: u64,
-    /// Bytes written to the disk since the start.
+    /// Bytes written to the disk since startup.
     pub written_bytes: u64,
-    /// Writes that have failed.
+    /// Number of writes that have failed since startup.
     pub write_errors: u64,
 }
 
@@ -171,7 +173,7 @@ struct Counters {
     write_errors: AtomicU64,
 }
 
-/// The place of the next record.
+/// The state that determines where the next record is appended.
 #[derive(Debug, Default)]
 struct Tail {
     open: Option<(Arc<Segment>, Encoder)>,
@@ -187,29 +189,29 @@ struct Tail {
 /// Locks are taken in this order: writing, tail, the table of segments, a segment's buffers, a buffer.
 #[derive(Debug)]
 pub struct SegmentLog {
-    // Fixed at creation.
+    // These fields are set at creation and never change.
     files: OpenFiles,
     directory: PathBuf,
     encryption: Encryption,
     live: Arc<LiveBytes>,
-    // Protected by locks.
+    // These fields are protected by locks.
     /// Held while buffers are written or segments removed, and, unlike all other locks, during disk I/O. Contains
     /// removed segments whose files may still exist.
     writing: Mutex<Vec<Arc<Segment>>>,
     tail: Mutex<Tail>,
     table: RwLock<HashMap<SegmentNumber, Arc<Segment>>>,
-    // Shared without a lock.
+    // These fields are shared without a lock.
     limit_bytes: AtomicU64,
-    /// Of all segments, including removed ones that are not freed yet.
+    /// Size of all segments in bytes, including removed segments that are not freed yet.
     stored_bytes: AtomicU64,
     counters: Counters,
 }
 
 impl SegmentLog {
-    /// Opens an empty log. Files that another process has left in the directory are removed.
+    /// Opens an empty log. Removes segments that another process has left in the directory.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns the errors of the disk.
     pub fn open(disk: Arc<dyn Disk>, options: LogOptions) -> Result<SegmentLog, DiskError> {
         disk.create_directory(&options.directory)?;
         for name in disk.list(&options.directory)? {
@@ -231,13 +233,13 @@ impl SegmentLog {
         })
     }
 
-    /// The live bytes of its segments: [`SegmentLog::append`] adds to them, and the owner of a location subtracts it
-    /// when it drops it.
+    /// The live bytes of the segments: [`SegmentLog::append`] adds a record to them, and the owner of a location must
+    /// subtract the record ([`LiveBytes::discount`]) when it drops the location.
     pub fn live(&self) -> &Arc<LiveBytes> {
         &self.live
     }
 
-    /// Sets the limit for the files.
+    /// Sets the limit for the total size of the files.
     pub fn set_limit(&self, bytes: u64) {
         self.limit_bytes.store(bytes, Ordering::Relaxed);
     }
@@ -245,7 +247,7 @@ impl SegmentLog {
     /// Appends a record to a buffer, from which it can be read at once. The disk is not accessed.
     ///
     /// # Errors
-    /// If there is no space.
+    /// Returns the reason if the record cannot be appended.
     pub fn append(
         &self,
         head: &RecordHead<'_>,
@@ -277,7 +279,7 @@ impl SegmentLog {
         Ok(at)
     }
 
-    /// Returns the open segment and its end, with a buffer that has space for `stored` bytes there.
+    /// Returns the open segment, its end, and a buffer with space for `stored` bytes at that end.
     fn reserve(
         &self,
         tail: &mut Tail,
@@ -312,7 +314,7 @@ impl SegmentLog {
     fn begin_segment(&self, tail: &mut Tail, stored: u64, segment_bytes: u64) -> Option<(Arc<Segment>, u64)> {
         let mut table = self.table.write();
         let mut number = SegmentNumber::new(tail.next_number);
-        // All numbers in use would mean 64 TiB of segments: the disk's limit is reached first.
+        // If all numbers were in use, there would be 64 TiB of segments: the disk's limit is reached first.
         while table.contains_key(&number) {
             number = SegmentNumber::new(number.get() + 1);
         }
@@ -350,12 +352,12 @@ impl SegmentLog {
         self.tail.lock().buffers.has_full()
     }
 
-    /// Writes buffers, oldest first, and returns the number of bytes. Records can be appended meanwhile. After an error
-    /// the buffers are unchanged, and nothing is appended until this function has succeeded or
+    /// Writes buffers, oldest first, and returns the number of bytes written. Records can be appended at the same time.
+    /// After an error the buffers are unchanged, and nothing is appended until this function has succeeded or
     /// [`SegmentLog::take_back`] has emptied them.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns the errors of the disk.
     pub fn write_buffers(&self, which: Which) -> Result<u64, WriteFailed> {
         let _writing = self.writing.lock();
         if which == Which::All {
@@ -380,14 +382,14 @@ impl SegmentLog {
         Ok(written)
     }
 
-    /// Passes every record that exists only in a buffer to `each`, and discards them. When `each` has returned for the
-    /// last one, no reference to them may remain. Then records can be appended again. This does not subtract them from
-    /// the live bytes.
+    /// Passes every record that exists only in a buffer to `each`, and then discards the buffers. Once `each` has
+    /// returned for the last record, no reference to these records may remain. Afterwards records can be appended
+    /// again. The discarded records are not subtracted from the live bytes.
     pub fn take_back(&self, each: &mut dyn FnMut(Location, Record<'_>)) {
         let _writing = self.writing.lock();
         let buffers = {
             let mut tail = self.tail.lock();
-            // No record may be appended after those that are taken back.
+            // No record may be appended while buffered records are taken back.
             tail.is_failing = true;
             tail.buffers.all()
         };
@@ -430,12 +432,12 @@ impl SegmentLog {
     /// Reads the record at a location, into `buffer`.
     ///
     /// # Errors
-    /// If it cannot be read, or differs from the written record.
+    /// If the record cannot be read, or differs from the written record.
     pub fn read<'b>(&self, at: Location, buffer: &'b mut Vec<u8>) -> Result<Record<'b>, ReadError> {
         self.read_with(at, buffer, Patience::Waits)?.ok_or(ReadError::Removed)
     }
 
-    /// Like [`SegmentLog::read`], but without waiting for the disk: returns `None` if that may be needed.
+    /// Like [`SegmentLog::read`], but without waiting for the disk: returns `None` if the read may have to wait.
     ///
     /// # Errors
     /// As for [`SegmentLog::read`].
@@ -478,7 +480,7 @@ impl SegmentLog {
         self.segment(at.segment()).is_ok_and(|segment| segment.is_buffered(at.offset()))
     }
 
-    /// The segments that are not removed, in no particular order.
+    /// Returns the segments that are not removed, in no particular order.
     pub fn segments(&self) -> Vec<SegmentInfo> {
         let table = self.table.read();
         let there = table.values().filter(|segment| !segment.is_removed());
@@ -494,7 +496,7 @@ impl SegmentLog {
         }
     }
 
-    /// Returns the sealed and written segment with the smallest share of live bytes, if that is below `percent`.
+    /// Returns the sealed and written segment with the smallest share of live bytes, if that share is below `percent`.
     pub fn choose(&self, percent: u64) -> Option<SegmentNumber> {
         let table = self.table.read();
         let ready = table.values().filter(|segment| {
@@ -508,7 +510,8 @@ impl SegmentLog {
         (share < percent * 10_000).then_some(number)
     }
 
-    /// Returns the records of a segment in order, live or not. If it is not sealed, its current end is the end.
+    /// Returns all records of a segment in order, live or not. For an unsealed segment, the iteration stops at its
+    /// current end.
     ///
     /// # Errors
     /// If there is no such segment.
@@ -516,10 +519,10 @@ impl SegmentLog {
         Ok(Records::new(&self.files, self.segment(segment)?))
     }
 
-    /// Removes a segment. It must be unreferenced.
+    /// Removes a segment. No location in the segment may be in use.
     ///
     /// # Errors
-    /// Those of the disk; the removal is retried with the next one.
+    /// Returns the errors of the disk; the removal is retried when the next segment is removed.
     pub fn remove(&self, segment: SegmentNumber) -> Result<(), DiskError> {
         self.remove_some(|info| info.number == segment).map(|_| ())
     }
@@ -527,20 +530,21 @@ impl SegmentLog {
     /// Removes the sealed segments without live bytes, like [`SegmentLog::remove`], and returns their number.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns the errors of the disk.
     pub fn remove_empty(&self) -> Result<usize, DiskError> {
         self.remove_some(|info| info.is_sealed && info.live_bytes == 0)
     }
 
-    /// Removes all segments, like [`SegmentLog::remove`]. No record may be appended meanwhile.
+    /// Removes all segments, like [`SegmentLog::remove`]. No record may be appended during the call.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns the errors of the disk.
     pub fn clear(&self) -> Result<(), DiskError> {
         self.remove_some(|_| true).map(|_| ())
     }
 
-    /// Removes the chosen segments, and those that could not be removed before; returns the number of the former.
+    /// Removes the chosen segments, and the segments whose removal failed before; returns the number of chosen
+    /// segments.
     fn remove_some(&self, is_chosen: impl Fn(&SegmentInfo) -> bool) -> Result<usize, DiskError> {
         let mut removed = self.writing.lock();
         let mut count = 0;
@@ -597,7 +601,8 @@ fn is_segment_name(name: &str) -> bool {
 
 impl Drop for SegmentLog {
     fn drop(&mut self) {
-        // The log is a cache: its files cannot be used after this. Those that remain are removed at the next open.
+        // The log is a cache: its files are useless once it is dropped. Files that cannot be removed here are removed
+        // when the log is next opened.
         for segment in self.table.get_mut().values() {
             let _ = self.files.disk.remove(&segment.path);
         }

@@ -9,12 +9,13 @@
 //!           encrypted: the record in chunks bound to segment and offset, filled up with zeros
 //! ```
 //!
-//! The checksums are CRC-32C. The place in them is the number of the segment since the start and the offset in it, so
-//! that no record is accepted in another's place; the first one locates the next record when one is damaged.
+//! The checksums are CRC-32C. They include the record's place, the sequence number of the segment since startup and the
+//! offset in the segment, so that no record is accepted at another place. The first checksum protects the length, which
+//! locates the next record even if this one is damaged.
 //!
-//! An appended record goes into a buffer and has its [`Location`] at once; [`SegmentLog::write_buffers`] writes full
-//! buffers, and a record is read from its buffer until that is written. Nothing is ever synced: the log is a cache of
-//! data stored elsewhere, and opening it removes the segments that another process has left.
+//! An append copies the record to a buffer and returns its [`Location`]; [`SegmentLog::write_buffers`] writes full
+//! buffers, and a record is read from its buffer until the buffer is written. Nothing is ever synced: the log is a
+//! cache of data stored elsewhere, and opening the log removes the segments that another process has left.
 //!
 //! Each segment has a count of its referenced bytes ([`LiveBytes`]). The caller moves the remaining records of a
 //! segment elsewhere and then removes it ([`SegmentLog::choose`], [`SegmentLog::records`], [`SegmentLog::remove`]).
@@ -36,17 +37,17 @@ pub use log::{
 pub use record::{Record, RecordHead};
 pub use records::Records;
 
-/// The maximum size of a segment: its file is removed as a whole, so a larger one would be reclaimed later and smaller
-/// ones would mean more files.
+/// The maximum size of a segment: files are removed as a whole, so larger segments would be reclaimed later, and
+/// smaller segments would need more files.
 pub const SEGMENT_BYTES: u64 = 64 << 20;
 
 /// The minimum size of a segment that is sealed because it is full.
 const SEGMENT_BYTES_MIN: u64 = 1 << 20;
 
-/// The minimum number of segments within the limit, so that the part waiting to be reclaimed is small.
+/// The minimum number of segments within the limit, so that space not yet reclaimed is a small part of it.
 const SEGMENTS_MIN: u64 = 32;
 
-/// The maximum size of a segment if all together may have `limit` bytes.
+/// Returns the maximum size of a segment if all segments together may have `limit` bytes.
 fn segment_bytes(limit: u64) -> u64 {
     (limit / SEGMENTS_MIN).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES)
 }

@@ -1,14 +1,14 @@
-//! A record as bytes: encoded for a place, and accepted only there.
+//! The encoding of records: a record is encoded for one place, and decoding accepts it only at that place.
 
 use crc_fast::{CrcAlgorithm, Digest};
 
 /// Length of a record's prefix in bytes: the length field and the two checksums.
 pub(super) const PREFIX_BYTES: usize = 12;
 
-/// The database number, the kind and the shortest key length.
+/// Minimum size of the fields after the prefix, in bytes: the database number, the kind and the key length.
 const FIXED_BYTES: usize = 6;
 
-/// The maximum size of a key length: 32 bits as LEB128.
+/// The maximum size of an encoded key length in bytes: 32 bits as LEB128.
 const KEY_LEN_BYTES_MAX: usize = 5;
 
 /// The fields of a record other than its value.
@@ -31,7 +31,8 @@ pub struct Record<'a> {
     pub value: &'a [u8],
 }
 
-/// The permanent identity of a record's place: segment numbers are reused, these sequence numbers are not.
+/// The place of a record: the offset in its segment, and the sequence number of the segment, which unlike a segment
+/// number is never reused.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) sequence: u64,
@@ -72,7 +73,7 @@ fn leb128(mut number: u32, out: &mut [u8; KEY_LEN_BYTES_MAX]) -> &[u8] {
     }
 }
 
-/// Reads the number at the beginning of `bytes`; returns it and the rest.
+/// Decodes the LEB128 number at the beginning of `bytes`; returns the number and the remaining bytes.
 fn read_leb128(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let mut number = 0_u64;
     for (index, &byte) in bytes.iter().take(KEY_LEN_BYTES_MAX).enumerate() {
@@ -84,12 +85,12 @@ fn read_leb128(bytes: &[u8]) -> Option<(u32, &[u8])> {
     None
 }
 
-/// The length of a record; None if it exceeds the maximum.
+/// Returns the length of an encoded record in bytes; None if it exceeds the maximum.
 pub(super) fn record_bytes(head: &RecordHead<'_>, value: &[u8]) -> Option<usize> {
     let key_len = u32::try_from(head.key.len()).ok()?;
     let body_bytes = FIXED_BYTES - 1 + leb128(key_len, &mut [0; KEY_LEN_BYTES_MAX]).len();
     let body_bytes = body_bytes.checked_add(head.key.len())?.checked_add(value.len())?;
-    // The bytes of a segment are counted in 32 bits of units, and the length here in 32 bits of bytes.
+    // The length field has 32 bits, and live bytes are counted in units with 32 bits.
     u32::try_from(body_bytes + PREFIX_BYTES + super::HEAD_BYTES as usize).ok()?;
     Some(body_bytes + PREFIX_BYTES)
 }
@@ -109,7 +110,7 @@ pub(super) fn encode(place: Place, head: &RecordHead<'_>, value: &[u8], out: &mu
     out[begin..begin + PREFIX_BYTES].copy_from_slice(&prefix);
 }
 
-/// Returns the length of the record that begins with `bytes`; None if none begins there.
+/// Returns the length of the record that begins with `bytes`; None if no record begins there.
 pub(super) fn len_at(place: Place, bytes: &[u8]) -> Option<usize> {
     let (len, rest) = bytes.split_first_chunk::<4>()?;
     let (check, _) = rest.split_first_chunk::<4>()?;
@@ -117,8 +118,8 @@ pub(super) fn len_at(place: Place, bytes: &[u8]) -> Option<usize> {
     (body_bytes >= FIXED_BYTES && *check == place.check_of_len(*len)).then_some(PREFIX_BYTES + body_bytes)
 }
 
-/// Returns the length of the record at the beginning of `bytes`; None if there is none, or it differs from the
-/// written record.
+/// Returns the length of the record at the beginning of `bytes`; None if there is no record, or the record differs from
+/// the written one.
 pub(super) fn intact_len(place: Place, bytes: &[u8]) -> Option<usize> {
     let len = len_at(place, bytes)?;
     let body = bytes.get(PREFIX_BYTES..len)?;

@@ -9,10 +9,11 @@ use super::record::{self, Record};
 use super::segment::{OpenFiles, Patience, Segment};
 use super::{HEAD_BYTES, UNIT_BYTES};
 
-/// Bytes read at a time.
+/// Bytes per read of the file.
 const WINDOW_BYTES: usize = 1 << 20;
 
-/// Reads the records of a segment in order. A damaged record is one error, and the records after it follow.
+/// Reads the records of a segment in order. A damaged record yields one error, and reading continues with the next
+/// record.
 #[derive(Debug)]
 pub struct Records<'l> {
     files: &'l OpenFiles,
@@ -63,7 +64,8 @@ impl<'l> Records<'l> {
         Some(record.map(|record| (at, record)).ok_or(damaged))
     }
 
-    /// Determines the length of the record that begins here and loads it into the window; None if none begins here.
+    /// Determines the length of the record at the current offset and loads the record into the window; None if no
+    /// record begins there.
     fn extent_here(&mut self) -> Result<Option<u64>, ReadError> {
         let mut needed = UNIT_BYTES;
         loop {
@@ -80,7 +82,7 @@ impl<'l> Records<'l> {
         }
     }
 
-    /// Advances to the next place where a record begins.
+    /// Advances to the next offset at which a record begins.
     fn find_next(&mut self) -> Result<(), ReadError> {
         loop {
             self.offset += UNIT_BYTES;
@@ -90,8 +92,8 @@ impl<'l> Records<'l> {
         }
     }
 
-    /// Ensures that the window has `len` bytes from the offset on, and moves it if needed; false if the segment ends
-    /// before.
+    /// Ensures that the window contains `len` bytes from the current offset on, and moves the window if needed; returns
+    /// false if the segment has fewer bytes.
     fn fill(&mut self, len: u64) -> Result<bool, ReadError> {
         if self.offset + len > self.end {
             return Ok(false);

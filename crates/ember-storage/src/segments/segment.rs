@@ -13,35 +13,36 @@ use super::location::SegmentNumber;
 use super::record::Place;
 use crate::files::{Disk, DiskError, StoredFile};
 
-/// The maximum number of open files: far below the limit of a process, since clients need the others.
+/// The maximum number of open segment files: far below the process's limit for file descriptors, since clients need the
+/// others.
 const OPEN_FILES_MAX: usize = 256;
 
 /// Whether a read may wait for the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Patience {
-    /// It may.
+    /// The read may wait for the disk.
     Waits,
-    /// It returns only what is available at once.
+    /// The read returns `None` instead of waiting for the disk.
     None,
 }
 
 #[derive(Debug)]
 pub(super) struct Segment {
-    // Fixed at creation.
+    // These fields are set at creation and never change.
     pub(super) number: SegmentNumber,
     pub(super) sequence: u64,
     pub(super) path: PathBuf,
     pub(super) decoder: Decoder,
-    // Shared. Flags are set with Release, and read with Acquire where no lock is held.
-    /// Stored bytes, including those in buffers.
+    // These fields are shared. Flags are set with Release, and read with Acquire where no lock is held.
+    /// Size of the segment in bytes, including bytes in buffers.
     end: AtomicU64,
-    /// No further records are appended.
+    /// Whether no further records are appended.
     is_sealed: AtomicBool,
-    /// The file exists: the first buffer has been written.
+    /// Whether the file exists, because the first buffer has been written.
     is_created: AtomicBool,
-    /// The file is removed as soon as it is unused.
+    /// Whether the file is to be removed as soon as it is unused.
     is_removed: AtomicBool,
-    /// In the order of their offsets.
+    /// The buffers that are not written yet, in the order of their offsets.
     buffers: RwLock<Vec<Arc<Buffer>>>,
     file: Mutex<Option<Arc<dyn StoredFile>>>,
 }
@@ -114,8 +115,8 @@ impl Segment {
         })
     }
 
-    /// Reads from `offset` on as much as is in one buffer or in the file; 0 at the end, `None` if that requires
-    /// waiting.
+    /// Reads from `offset` on, up to the end of the buffer or file that contains the offset, and returns the number of
+    /// bytes: 0 at the end, `None` if the read requires waiting.
     fn read_some(
         self: &Arc<Segment>,
         files: &OpenFiles,
@@ -150,8 +151,8 @@ impl Segment {
         }
     }
 
-    /// Reads from `offset` on until `out` is full or the segment ends, and returns the number of bytes. `None` without
-    /// patience, if some of them require waiting.
+    /// Reads from `offset` on until `out` is full or the segment ends, and returns the number of bytes. With
+    /// [`Patience::None`], returns `None` if some of the bytes require waiting.
     pub(super) fn read(
         self: &Arc<Segment>,
         files: &OpenFiles,
@@ -170,7 +171,7 @@ impl Segment {
         Ok(Some(len))
     }
 
-    /// Writes a buffer to the file, which is created with the first one.
+    /// Writes a buffer to the file; the first buffer creates the file.
     pub(super) fn write(self: &Arc<Segment>, files: &OpenFiles, buffer: &Buffer) -> Result<u64, DiskError> {
         let file = if self.is_created() { files.of(self)? } else { files.create(self)? };
         let bytes = buffer.bytes.read();
@@ -180,7 +181,7 @@ impl Segment {
     }
 }
 
-/// The open files of some segments: when another one is needed, the one that was opened first is closed.
+/// The open files of some segments: when another file is needed, the file that was opened first is closed.
 #[derive(Debug)]
 pub(super) struct OpenFiles {
     pub(super) disk: Arc<dyn Disk>,
@@ -222,7 +223,7 @@ impl OpenFiles {
         while order.len() > OPEN_FILES_MAX {
             let first = order.pop_front().and_then(|first| first.upgrade());
             if let Some(first) = first {
-                // Readers have their own handle.
+                // Readers that use the file hold their own handle, so it can be closed here.
                 first.file.lock().take();
             }
         }

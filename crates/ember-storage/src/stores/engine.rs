@@ -1,4 +1,5 @@
-//! The interface between a store and a key-value engine: four ordered tables, reads of one state, and atomic commits.
+//! The interface between a store and a key-value engine: four ordered tables, reads of one consistent state, and atomic
+//! commits.
 
 use std::fmt::{self, Debug, Display};
 use std::ops::ControlFlow;
@@ -39,7 +40,7 @@ impl EngineKind {
         }
     }
 
-    /// Whether this program was built with the engine.
+    /// Whether the engine is compiled into this program.
     pub fn is_built(self) -> bool {
         match self {
             EngineKind::Redb => cfg!(feature = "redb"),
@@ -58,7 +59,7 @@ impl Display for EngineKind {
 impl FromStr for EngineKind {
     type Err = ();
 
-    /// Parses an engine's name, or that of a similar store.
+    /// Parses an engine's name, or an alias: the name of a similar engine.
     fn from_str(name: &str) -> Result<EngineKind, ()> {
         match name {
             "redb" | "bolt" | "bbolt" => Ok(EngineKind::Redb),
@@ -95,15 +96,15 @@ impl Table {
     }
 }
 
-/// Called with each row of a scan: its key and its contents.
+/// Callback for each row of a scan, with the row key and the contents.
 pub(super) type EachRow<'f> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'f;
 
-/// Called with a row that exists.
+/// Callback for an existing row, with its contents.
 pub(super) type Found<'f> = dyn FnMut(&[u8]) + 'f;
 
-/// One state of the tables, constant while it is read.
+/// One consistent state of the tables, which does not change while it is read.
 pub(super) trait Reading {
-    /// Calls `found` with a row, if it exists; returns whether it does.
+    /// Calls `found` with a row, if the row exists; returns whether it exists.
     fn get(&self, table: Table, row_key: &[u8], found: &mut Found<'_>) -> Result<bool, StoreError>;
 
     /// Calls `each` with the rows from `from` on, in order.
@@ -116,7 +117,7 @@ pub(super) trait Writing {
 
     fn remove(&mut self, table: Table, row_key: &[u8]) -> Result<(), StoreError>;
 
-    /// Calls `found` with a row, if it exists after the changes made so far; returns whether it does.
+    /// Calls `found` with a row as changed so far, if the row exists; returns whether it exists.
     fn get(&mut self, table: Table, row_key: &[u8], found: &mut Found<'_>) -> Result<bool, StoreError>;
 
     /// Removes all rows whose keys begin with `prefix`.
@@ -126,10 +127,10 @@ pub(super) trait Writing {
     fn clear(&mut self) -> Result<(), StoreError>;
 }
 
-/// Reads one state.
+/// Callback that reads one state.
 pub(super) type Read<'f> = dyn FnMut(&dyn Reading) -> Result<(), StoreError> + 'f;
 
-/// Makes the changes of a commit.
+/// Callback that makes the changes of a commit.
 pub(super) type Write<'f> = dyn FnMut(&mut dyn Writing) -> Result<(), StoreError> + 'f;
 
 /// An engine with open files.
@@ -140,14 +141,14 @@ pub(super) trait Engine: Debug + Send + Sync {
     /// Calls `write` once and makes its changes durable: all of them, or none after an error of `write` or the engine.
     fn commit(&self, write: &mut Write<'_>) -> Result<(), StoreError>;
 
-    /// Checks the engine's own structure.
+    /// Checks the engine's internal structure.
     fn check(&self) -> Result<(), StoreError>;
 
-    /// Size of its files in bytes.
+    /// Size of the engine's files in bytes.
     fn file_bytes(&self) -> Result<u64, StoreError>;
 }
 
-/// Size of the files in a directory and its subdirectories, in bytes.
+/// Returns the size of the files in a directory and its subdirectories, in bytes.
 #[cfg(any(feature = "lmdb", feature = "fjall"))]
 pub(super) fn directory_bytes(directory: &std::path::Path) -> std::io::Result<u64> {
     use std::os::unix::fs::MetadataExt;
@@ -155,7 +156,7 @@ pub(super) fn directory_bytes(directory: &std::path::Path) -> std::io::Result<u6
     let mut bytes = 0;
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
-        // A file may be removed while the others are counted.
+        // The file may have been removed since the directory was listed.
         let Ok(metadata) = entry.metadata() else { continue };
         bytes +=
             if metadata.is_dir() { directory_bytes(&entry.path())? } else { metadata.blocks() * BLOCK_BYTES };
@@ -163,7 +164,7 @@ pub(super) fn directory_bytes(directory: &std::path::Path) -> std::io::Result<u6
     Ok(bytes)
 }
 
-/// Returns the first row key after all those that begin with `prefix`; None if there is none.
+/// Returns the smallest possible row key greater than all keys that begin with `prefix`; None if there is none.
 #[cfg_attr(
     not(any(feature = "redb", feature = "lmdb")),
     expect(dead_code, reason = "for engines that remove ranges")

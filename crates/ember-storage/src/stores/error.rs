@@ -22,26 +22,26 @@ pub enum StoreError {
     EngineDamaged {
         /// The engine.
         engine: EngineKind,
-        /// Its message.
+        /// The engine's message.
         message: String,
     },
     /// The engine failed for another reason.
     Engine {
         /// The engine.
         engine: EngineKind,
-        /// Its message.
+        /// The engine's message.
         message: String,
     },
     /// A row differs from the written one.
     Damaged {
-        /// The name of its table.
+        /// The name of the row's table.
         table: &'static str,
-        /// Its row key.
+        /// The key of the row.
         row_key: Vec<u8>,
     },
-    /// The store has an unknown version.
+    /// The store's format version, this number, is unknown.
     Version(u8),
-    /// This program was built without the engine.
+    /// This program was built without this engine.
     NotBuilt(EngineKind),
     /// The store is encrypted, and no key is configured.
     NoKey,
@@ -51,7 +51,7 @@ pub enum StoreError {
     NotEncrypted,
     /// A key is longer than 4 GiB.
     TooLong,
-    /// The callback that fills the checkpoint failed.
+    /// The callback that fills the checkpoint failed with this message.
     Abandoned(String),
 }
 
@@ -60,7 +60,7 @@ impl StoreError {
         StoreError::Damaged { table: table.name(), row_key: row_key.to_vec() }
     }
 
-    /// Whether the disk is full: freeing space is enough to continue.
+    /// Whether the disk is full: the operation can succeed once space is freed.
     pub fn is_full(&self) -> bool {
         match self {
             StoreError::Disk(error) => error.is_full(),
@@ -72,7 +72,7 @@ impl StoreError {
         }
     }
 
-    /// Whether the stored data differ from the written data, rather than being unreadable.
+    /// Whether the stored data can be read, but differs from the written data.
     pub fn is_damage(&self) -> bool {
         matches!(self, StoreError::EngineDamaged { .. } | StoreError::Damaged { .. })
     }

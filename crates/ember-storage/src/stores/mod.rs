@@ -1,7 +1,7 @@
 //! Stores: a data set in the files of a key-value engine, updated by checkpoints.
 //!
-//! A checkpoint is one transaction of the engine: after a crash all its rows exist, or none, and it records its
-//! position in a log. Later writes are in that log, which this crate does not manage.
+//! A checkpoint is one transaction of the engine: after a crash either all of its rows exist or none. It records its
+//! position in a log that contains all later writes and is not managed by this crate.
 //!
 //! ```text
 //! table    row key                    row
@@ -21,7 +21,7 @@
 //! by a CRC-32C of table, row key and row; in an encrypted store the row is under AES-256-GCM, bound to table and row
 //! key, with its nonce before it. So no row is accepted for another key, whatever the engine returns.
 //!
-//! Keys and values have separate tables because engines store values in the leaves: a start, which needs no values,
+//! Keys and values have separate tables because engines store values in the leaves: startup, which needs no values,
 //! would otherwise read all of them.
 
 mod engine;

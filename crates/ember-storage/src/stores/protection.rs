@@ -1,5 +1,5 @@
-//! Protection of rows against errors and, in an encrypted store, against disclosure: a checksum or a seal, and the
-//! names of keys.
+//! Protection of rows: a checksum against errors or, in an encrypted store, a seal that also hides the contents; and
+//! the names of rows, which an encrypted store derives from keys by a keyed hash.
 
 use crc_fast::{CrcAlgorithm, Digest};
 
@@ -11,16 +11,16 @@ use crate::encryption::RowSeal;
 /// Length of the checksum after a row, in bytes.
 const CHECK_BYTES: usize = 4;
 
-/// The longest key that is contained in its row's name: LMDB's row keys have at most 511 bytes.
+/// The maximum length of a key that its row's name contains, in bytes: LMDB's row keys have at most 511 bytes.
 const NAMED_BYTES_MAX: usize = 480;
 
-/// The byte after the database number in a name: the form of the name.
+/// Values of the byte after the database number in a name, which determines the form of the name.
 const NAMED: u8 = 0;
 const HASHED: u8 = 1;
 #[cfg(feature = "encryption")]
 const KEYED_HASH: u8 = 2;
 
-/// How rows are protected.
+/// The protection of a store's rows.
 #[derive(Debug)]
 pub(super) enum Protection {
     Checked,
@@ -73,7 +73,7 @@ impl Protection {
         Ok(())
     }
 
-    /// Writes the name of a key's rows to `out`.
+    /// Writes the name of a key's rows to `out`, see [`super`].
     pub(super) fn name(&self, database: u32, key: &[u8], out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&database.to_be_bytes());
@@ -99,7 +99,7 @@ fn sha256(key: &[u8]) -> impl AsRef<[u8]> {
     aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, key)
 }
 
-/// Returns the database in a name, and the key if the name contains it; None if it is not a name.
+/// Returns the database in a name, and the key if the name contains it; None if `name` is not a valid name.
 pub(super) fn parse_name(name: &[u8]) -> Option<(u32, Option<&[u8]>)> {
     let (database, rest) = name.split_first_chunk::<4>()?;
     let (&form, key) = rest.split_first()?;

@@ -1,10 +1,10 @@
-//! The contents of rows: facts of a key, and the position in the log.
+//! The contents of rows: the facts (metadata) of a key, and the position in the log.
 
 use super::StoreError;
 use super::engine::Table;
 use super::protection::parse_name;
 
-/// The facts of a key that are known without its value.
+/// The metadata of a key, which is stored separately from its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts<'a> {
     /// The database of the key.
@@ -15,23 +15,23 @@ pub struct Facts<'a> {
     pub kind: u8,
     /// The in-memory encoding of the value, defined by the caller.
     pub encoding: u8,
-    /// Size of the key in memory, in bytes.
+    /// Size of the key and its value in memory, in bytes.
     pub memory_bytes: u64,
     /// Size of the stored value, in bytes.
     pub stored_bytes: u64,
-    /// When the key expires, in milliseconds of Unix time.
+    /// The expiry of the key, in milliseconds of Unix time.
     pub expiry: Option<u64>,
-    /// When the first element of the value expires.
+    /// The expiry of the value's first element to expire, in milliseconds of Unix time.
     pub element_expiry: Option<u64>,
 }
 
-/// The progress of an import from files of another kind.
+/// The progress of an import from other persistence files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Import {
     /// No import is in progress.
     #[default]
     None,
-    /// The rows are a part of the imported files: the import must start again.
+    /// The rows contain only a part of the imported files: the import must be restarted.
     UnderWay,
     /// The rows are complete, and no later checkpoint exists. A log among the imported files may be unchanged.
     Done,
@@ -40,9 +40,9 @@ pub enum Import {
 /// The position of a checkpoint in the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Position {
-    /// The last record of the log that the rows contain.
+    /// The number of the last log record whose changes the rows contain.
     pub number: u64,
-    /// The first file of the log to replay over them.
+    /// The number of the first log file (increment) to replay after loading the rows.
     pub increment: u64,
     /// The state of an import.
     pub import: Import,
@@ -115,7 +115,7 @@ impl Facts<'_> {
     /// Decodes the row of `name`.
     ///
     /// # Errors
-    /// If it is not the row of such a name.
+    /// If `row` is not a valid row of this name.
     pub fn decode<'r>(name: &'r [u8], row: &'r [u8]) -> Result<Facts<'r>, StoreError> {
         let read = || {
             let (database, named) = parse_name(name)?;
@@ -146,7 +146,7 @@ impl Position {
         row
     }
 
-    /// Decodes the row of a position; `None` if it is not one.
+    /// Decodes the row of a position; `None` if the row is not a valid position.
     pub fn decode(row: &[u8]) -> Option<Position> {
         let mut rest = Rest(row);
         Some(Position {
@@ -166,9 +166,9 @@ impl Position {
 /// The head of a value's row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueHead {
-    /// The value follows.
+    /// The whole value follows.
     Whole,
-    /// The value is in parts.
+    /// The value is stored in `count` parts, `len` bytes in total.
     Parts { count: u32, len: u64 },
 }
 
@@ -185,7 +185,7 @@ impl ValueHead {
         }
     }
 
-    /// Decodes the kind and the head, and returns them with their length in bytes.
+    /// Decodes the kind of the value and the head, and returns both with their length in bytes.
     pub(super) fn decode(row: &[u8]) -> Option<(u8, ValueHead, usize)> {
         match *row {
             [kind, 0, ..] => Some((kind, ValueHead::Whole, 2)),

@@ -19,20 +19,21 @@ use crate::files::Disk;
 
 const VERSION: u8 = 1;
 
-/// The rows of `meta`.
+/// Keys of the rows in `meta`.
 const FORMAT: &[u8] = b"format";
 const SEAL: &[u8] = b"seal";
 const POSITION: &[u8] = b"position";
 
-/// Longer values are stored in parts, because engines allocate contiguous space for each row.
+/// Maximum size of a part in bytes. Longer values are stored in several parts, because engines allocate contiguous
+/// space for each row.
 const PART_BYTES: usize = 1 << 20;
 
-/// Memory limits of the engine, and encryption.
+/// Options of a store: memory limits of the engine, and encryption.
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
     /// Memory for the read cache, in bytes.
     pub cache_bytes: u64,
-    /// Memory for data not yet sorted into files, in bytes; for fjall.
+    /// Memory for data not yet sorted into files, in bytes; used by fjall only.
     pub write_buffer_bytes: u64,
     /// Whether rows are encrypted, and with which key.
     pub encryption: Encryption,
@@ -41,7 +42,7 @@ pub struct StoreOptions {
 /// Statistics of a store.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StoreStatistics {
-    /// Size of its files in bytes.
+    /// Size of the store's files in bytes.
     pub file_bytes: u64,
 }
 
@@ -50,7 +51,7 @@ pub struct StoreStatistics {
 pub struct Checked {
     /// Keys whose facts and values are intact.
     pub keys: u64,
-    /// Size of their values in bytes.
+    /// Size of the values of these keys in bytes.
     pub value_bytes: u64,
 }
 
@@ -84,10 +85,10 @@ impl Store {
     }
 
     /// Opens the store in a directory, or creates one. The directory must be locked, because two processes must not
-    /// open it. redb goes through `disk`, the others through the file system.
+    /// open it. redb accesses its file through `disk`, the other engines directly through the file system.
     ///
     /// # Errors
-    /// If it cannot be read, or needs a key or version that is not available.
+    /// If the store cannot be read, or its encryption key or format version is not available.
     pub fn open(
         kind: EngineKind,
         disk: &Arc<dyn Disk>,
@@ -127,7 +128,7 @@ impl Store {
         self.kind
     }
 
-    /// Whether its rows are encrypted.
+    /// Whether the store's rows are encrypted.
     pub fn is_encrypted(&self) -> bool {
         !matches!(self.protection, Protection::Checked)
     }
@@ -140,7 +141,7 @@ impl Store {
     /// Reads the value of a key into `value` and returns its kind, or None if the key does not exist.
     ///
     /// # Errors
-    /// If it cannot be read, or differs from the written value.
+    /// If the value cannot be read, or differs from the written value.
     pub fn read(&self, database: u32, key: &[u8], value: &mut Vec<u8>) -> Result<Option<u8>, StoreError> {
         let mut kind = None;
         self.engine.read(&mut |reading| {
@@ -150,11 +151,11 @@ impl Store {
         Ok(kind)
     }
 
-    /// Reads the values of several keys at one state of the store, and calls `each` with the index, the kind and the
-    /// value of each existing one.
+    /// Reads the values of several keys in one state of the store, and calls `each` with the index, the kind and the
+    /// value of each existing key.
     ///
     /// # Errors
-    /// The first error; the keys after it have not been read then.
+    /// Returns the first error; the keys after it have not been read.
     pub fn read_many(
         &self,
         keys: &[(u32, &[u8])],
@@ -219,7 +220,7 @@ impl Store {
     /// Calls `each` with the facts of each key, in the order of databases and names, without reading values.
     ///
     /// # Errors
-    /// If they cannot be read.
+    /// If the facts cannot be read.
     pub fn facts(&self, each: &mut dyn FnMut(Facts<'_>) -> ControlFlow<()>) -> Result<(), StoreError> {
         let mut plain = Vec::new();
         self.engine.read(&mut |reading| {
@@ -240,11 +241,11 @@ impl Store {
         })
     }
 
-    /// Calls `fill` once, commits its changes and sets the store's position to `position`: all of that is durable when
-    /// this returns, or none of it after an error. Changes apply in the order of their calls.
+    /// Calls `fill` once, commits its changes and sets the store's position to `position`: on success all of this is
+    /// durable, after an error none of it. Changes apply in the order of their calls.
     ///
     /// # Errors
-    /// Those of `fill` and of the engine. After one of the engine the checkpoint may be retried.
+    /// Returns the errors of `fill` and of the engine. After an error of the engine the checkpoint may be retried.
     pub fn checkpoint(
         &self,
         position: &Position,
@@ -262,7 +263,7 @@ impl Store {
         Ok(())
     }
 
-    /// Reads everything, calls `wrong` for each damaged row, and counts the intact ones.
+    /// Reads all rows, calls `wrong` for each damaged one, and counts the intact keys.
     ///
     /// # Errors
     /// If the engine cannot continue.
@@ -332,7 +333,7 @@ impl Store {
     /// Returns the store's statistics.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Returns the errors of the disk.
     pub fn statistics(&self) -> Result<StoreStatistics, StoreError> {
         Ok(StoreStatistics { file_bytes: self.engine.file_bytes()? })
     }
@@ -399,7 +400,7 @@ fn resume(_encryption: &Encryption, seal: Option<&Vec<u8>>) -> Result<Protection
     if seal.is_some() { Err(StoreError::NoKey) } else { Ok(Protection::Checked) }
 }
 
-/// Copies a row to `out`; returns whether it exists.
+/// Copies a row to `out`; returns whether the row exists.
 fn copied(
     reading: &dyn Reading,
     table: Table,
@@ -446,7 +447,7 @@ impl Checkpoint<'_> {
     /// Removes all keys of all databases.
     ///
     /// # Errors
-    /// Those of the engine; the same holds for all functions of this type.
+    /// Returns the errors of the engine; the same holds for all functions of this type.
     pub fn clear(&mut self) -> Result<(), StoreError> {
         self.writing.clear()
     }
@@ -454,7 +455,7 @@ impl Checkpoint<'_> {
     /// Removes all keys of a database.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Returns the errors of the engine.
     pub fn remove_database(&mut self, database: u32) -> Result<(), StoreError> {
         for table in [Table::Keys, Table::Values, Table::Parts] {
             self.writing.remove_prefix(table, &database.to_be_bytes())?;
@@ -465,7 +466,7 @@ impl Checkpoint<'_> {
     /// Removes a key, if it exists.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Returns the errors of the engine.
     pub fn remove(&mut self, database: u32, key: &[u8]) -> Result<(), StoreError> {
         self.store.protection.name(database, key, &mut self.name);
         self.writing.remove(Table::Keys, &self.name)?;
@@ -476,7 +477,7 @@ impl Checkpoint<'_> {
     /// Removes the parts of `name`.
     fn remove_parts(&mut self) -> Result<(), StoreError> {
         if self.store.has_parts.load(Ordering::Relaxed) {
-            // Names of other keys may begin with this one, so each part is looked up by its number.
+            // Names of other keys may begin with this name, so each part is looked up by its number.
             for number in 0.. {
                 let row_key = part_key(&self.name, number);
                 if !self.writing.get(Table::Parts, &row_key, &mut |_| {})? {
@@ -488,11 +489,11 @@ impl Checkpoint<'_> {
         Ok(())
     }
 
-    /// Replaces the facts of a key whose value is unchanged; `facts` applies except for its size of the stored value.
+    /// Replaces the facts of a key whose value is unchanged; the kind and the stored size in `facts` are ignored.
     /// Returns false, with nothing changed, if the key does not exist.
     ///
     /// # Errors
-    /// Those of the engine, and if the existing row is invalid.
+    /// Returns the errors of the engine, and an error if the existing row is invalid.
     pub fn put_facts(&mut self, facts: &Facts<'_>) -> Result<bool, StoreError> {
         let protection = &self.store.protection;
         protection.name(facts.database, facts.key, &mut self.name);
@@ -513,7 +514,7 @@ impl Checkpoint<'_> {
     /// Adds or replaces a key. `facts.stored_bytes` is ignored: the length of `value` is stored.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Returns the errors of the engine.
     pub fn put(&mut self, facts: &Facts<'_>, value: &[u8]) -> Result<(), StoreError> {
         let protection = &self.store.protection;
         protection.name(facts.database, facts.key, &mut self.name);

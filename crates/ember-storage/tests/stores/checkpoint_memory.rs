@@ -1,4 +1,4 @@
-//! The memory of a checkpoint, whatever its size.
+//! The memory of a checkpoint is limited, whatever its size.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use ember_storage::stores::Checkpoint;
 
 use super::*;
 
-/// The size of the checkpoint, and the memory it may use.
+/// The size of the checkpoint in bytes; the next constant is the memory that it may use.
 const CHECKPOINT_BYTES: usize = 256 << 20;
 const MEMORY_BYTES_MAX: usize = 96 << 20;
 
@@ -14,7 +14,7 @@ const VALUE_BYTES: usize = 8 << 10;
 
 const CHILD: &str = "EMBER_STORES_MEMORY";
 
-/// The peak memory of this process.
+/// Returns the peak memory of this process in bytes.
 #[cfg(target_os = "linux")]
 fn most_bytes() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -22,7 +22,7 @@ fn most_bytes() -> usize {
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
 }
 
-/// Not a test: a process that has made no other checkpoint.
+/// Not a test: the code of the measured process, which writes no other checkpoint.
 #[test]
 #[cfg(target_os = "linux")]
 fn child_that_is_measured() {
@@ -48,7 +48,7 @@ fn a_large_checkpoint_of_fjall_uses_little_memory() {
     let folder = Folder::new();
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["checkpoint_memory::child_that_is_measured", "--exact", "--nocapture", "--test-threads=1"])
-        // Otherwise, memory freed by the engine's threads would be counted for each of them.
+        // Otherwise freed memory in the separate arenas of the engine's threads would be counted.
         .env("MALLOC_ARENA_MAX", "1")
         .env(CHILD, format!("fjall {}", folder.0.display()))
         .output()

@@ -1,4 +1,4 @@
-//! After a crash, a store has the last acknowledged checkpoint, or the one that was under way.
+//! After a crash, a store contains the last acknowledged checkpoint, or the checkpoint that was in progress.
 //!
 //! redb runs on the simulated disk, whose power is cut; processes with the other engines are killed.
 
@@ -10,7 +10,7 @@ use ember_storage::stores::Checkpoint;
 
 use super::*;
 
-/// The number of power cuts, and of killed processes for each engine.
+/// Returns the number of power cuts, and of killed processes for each engine.
 fn seeds() -> u64 {
     std::env::var("CRASH_SEEDS").map_or(10, |text| text.parse().unwrap())
 }
@@ -41,7 +41,7 @@ fn change(number: u64, model: &mut Model, checkpoint: Option<&mut Checkpoint<'_>
             let len = if mixed.is_multiple_of(97) { 1_500_000 } else { (mixed % 5000) as usize };
             let value = value_of(mixed, len);
             if let Some(checkpoint) = &mut checkpoint {
-                // A power cut is an error here.
+                // A write fails after the power cut.
                 let _ = checkpoint.put(&facts(database, &key, 1, None, &value), &value);
             }
             model.insert((database, key), (1, None, value));
@@ -71,7 +71,7 @@ fn redb_is_at_a_checkpoint_after_every_power_cut() {
             };
             store.checkpoint(&position(number), &mut fill).unwrap();
         }
-        // The next one is under way: some of its writes are done, and no sync has ended.
+        // The next checkpoint is in progress: some of its writes are done, and no sync has ended.
         let stuck = simulated.clone();
         let (cut, after) = std::sync::mpsc::channel();
         let mut faults = ember_storage::files::Faults { slow_sync_percent: 100, ..Default::default() };
@@ -139,7 +139,7 @@ fn killed_processes_lose_nothing(kind: EngineKind) {
         let begun = numbers.next().unwrap();
         assert!(begun >= known, "{kind}: acknowledged {known}, there {begun}");
         known = begun;
-        // Between two acknowledgements, or right after one: the process is somewhere in the next checkpoint.
+        // The process is killed after this number of acknowledgements, at an arbitrary point of the next checkpoint.
         for number in numbers.by_ref().take(1 + (kill * 7 % 5) as usize) {
             known = number;
         }

@@ -1,4 +1,4 @@
-//! Damaged bytes in the files: a read gives an error, or the written value; never another value.
+//! Damaged bytes in the files: a read returns an error or the written value, never another value.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,7 +8,7 @@ use ember_storage::stores::Checkpoint;
 use super::model::files;
 use super::*;
 
-/// The number of places that are damaged, one after the other, without `DAMAGED_PLACES`.
+/// The number of offsets that are damaged, one after the other, without `DAMAGED_PLACES`.
 const PLACES: usize = 120;
 
 fn fill_store(store: &Store) -> Model {
@@ -26,14 +26,15 @@ fn fill_store(store: &Store) -> Model {
     model
 }
 
-/// Reads all readable values, which must equal the written ones.
+/// Reads all readable values, which must equal the written ones; returns the number of errors.
 fn read_all(store: &Store, model: &Model) -> u64 {
     let mut errors = 0;
     let mut value = Vec::new();
     for ((database, key), (kind, _, known)) in model {
         match store.read(*database, key, &mut value) {
             Ok(Some(found)) => assert!(found == *kind && value == *known),
-            // A value that the engine does not find is lost: its own checksums, or a check of the store, show it.
+            // A value that the engine does not find is lost; the engine's own checksums or a check of the store reveal
+            // that.
             Ok(None) | Err(_) => errors += 1,
         }
     }
@@ -57,7 +58,7 @@ fn redb_with_a_damaged_byte_returns_an_error_or_the_written_data() {
     let size = file.size().unwrap();
     let mut whole = vec![0; size as usize];
     file.read_at(0, &mut whole).unwrap();
-    // Most of the file is empty: damage is applied to used places, and to some unused ones.
+    // Most of the file is empty, so mostly non-zero bytes are damaged, and some others.
     let places: Vec<usize> = (0..whole.len()).filter(|&at| whole[at] != 0 || at % 65_537 == 0).collect();
     let count = std::env::var("DAMAGED_PLACES").map_or(PLACES, |count| count.parse().unwrap());
     let (mut noticed, mut panics) = (0, 0);
@@ -104,7 +105,7 @@ fn damaged_values_are_errors_of_their_keys() {
         for (number, ((_, key), (_, _, value))) in long.enumerate().step_by(5) {
             let copy = Folder::new();
             copy_folder(&folder.0, &copy.0);
-            // Bytes in the middle of a value belong to nothing else.
+            // Bytes in the middle of a value belong only to that value.
             let piece = &value[40..60];
             for file in files(&copy.0) {
                 let mut bytes = std::fs::read(&file).unwrap();
@@ -124,14 +125,14 @@ fn damaged_values_are_errors_of_their_keys() {
             };
             let mut read = Vec::new();
             match store.read(0, key, &mut read) {
-                // There is another copy of it.
+                // The file contains another copy of the value.
                 Ok(Some(_)) => assert!(read == *value),
-                // fjall takes a damaged end of its journal for an unfinished one. Then the whole checkpoint is lost,
-                // and the position shows it.
+                // fjall treats a damaged end of its journal as an unfinished write. Then the whole checkpoint is lost,
+                // as the position shows.
                 Ok(None) => assert_eq!(store.position(), None, "{kind}: {}", key.escape_ascii()),
                 Err(error) => assert!(error.is_damage(), "{kind}: {error}"),
             }
-            // It may stop at the engine's own error.
+            // The check may stop at an error of the engine itself.
             let _ = store.check(&mut |error| assert!(error.is_damage(), "{error}"));
         }
         assert!(found > 3, "{kind}: its files contain values");
@@ -170,7 +171,7 @@ fn truncated_files_are_errors_or_contain_all_committed_data() {
         for len in lens {
             std::fs::write(&file, &whole[..len]).unwrap();
             match Store::open(kind, &os_disk(), &folder.0, &options(false)) {
-                // Its last pages may be free.
+                // The last pages of the file may be free.
                 Ok(store) => assert_eq!(read_all(&store, &model), 0, "{kind}: {len} of {end} bytes"),
                 Err(error) => assert!(error.is_damage(), "{kind}: {len} of {end} bytes: {error:?}"),
             }

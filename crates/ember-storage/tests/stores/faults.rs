@@ -1,4 +1,4 @@
-//! A failing disk: a checkpoint counts as a whole or not at all, and the next one may succeed.
+//! A failing disk: a checkpoint is committed atomically, and the next one may succeed.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc;
@@ -39,7 +39,7 @@ fn redb_on_a_failing_disk_keeps_the_last_checkpoint() {
         let simulated = SimulatedDisk::new(seed);
         let disk: Arc<dyn Disk> = Arc::new(simulated.clone());
         let path = Path::new("data");
-        // Without a cache, redb reads what it needs.
+        // Without a cache, redb reads each page from the disk.
         let options = StoreOptions { cache_bytes: 0, ..options(false) };
         let mut store = Store::open(EngineKind::Redb, &disk, path, &options).unwrap();
         let mut model = Model::new();

@@ -9,13 +9,13 @@ use super::*;
 const KEYS: u64 = 4096;
 const VALUE_BYTES: usize = 3900;
 
-/// How often all data is replaced.
+/// The number of times that all data is replaced.
 const REPLACEMENTS: u64 = 16;
 
-/// The longest cleanup of an engine.
+/// The timeout for an engine's background cleanup.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The largest size of the files for 16 MiB of data.
+/// The maximum size of the files in bytes for 16 MiB of data.
 const BYTES_MAX: u64 = 80 << 20;
 
 fn replaced_data_leaves_no_more_than_its_bound(kind: EngineKind) {
@@ -24,7 +24,7 @@ fn replaced_data_leaves_no_more_than_its_bound(kind: EngineKind) {
     let store = Store::open(kind, &os_disk(), &folder.0, &options).unwrap();
     for number in 1..=REPLACEMENTS {
         let mut fill = |checkpoint: &mut Checkpoint<'_>| {
-            // All at once, one by one, or by overwriting.
+            // The data is removed at once, removed key by key, or overwritten.
             match number % 8 {
                 0 => checkpoint.clear()?,
                 1 | 3 | 5 | 7 => (0..KEYS).try_for_each(|key| checkpoint.remove(0, &key.to_be_bytes()))?,

@@ -47,7 +47,7 @@ fn key_ring() -> KeyRing {
 
 fn options(encrypted: bool) -> StoreOptions {
     let encryption = if encrypted { Encryption::with(key_ring()) } else { Encryption::off() };
-    // So little memory that many checkpoints do not fit.
+    // The write buffer is so small that many checkpoints do not fit in it.
     StoreOptions { cache_bytes: 8 << 20, write_buffer_bytes: 64 << 10, encryption }
 }
 
@@ -88,7 +88,7 @@ fn value_of(seed: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// The contents of a store, by its facts and then key by key.
+/// Returns the contents of a store: lists the facts, and then reads key by key.
 fn content(store: &Store) -> Result<Model, StoreError> {
     let mut model = Model::new();
     store.facts(&mut |facts| {

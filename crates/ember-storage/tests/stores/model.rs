@@ -22,7 +22,7 @@ enum Step {
     Reopen,
 }
 
-/// Few keys, so that they collide; some are longer than a row key can be, and some are prefixes of others.
+/// Generates keys: few, so that they collide; some are longer than a row key can be, and some are prefixes of others.
 fn key() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         (0..20_u8).prop_map(|number| vec![b'k', number]),
@@ -150,7 +150,7 @@ fn follow(kind: EngineKind, steps: &[Step], encrypted: bool) {
 }
 
 proptest! {
-    // 5 of 256 cases: each syncs files. `PROPTEST_CASES` sets another number.
+    // 5 cases instead of 256, because each syncs files. `PROPTEST_CASES` sets another number.
     #![proptest_config(ProptestConfig {
         cases: ProptestConfig::default().cases.div_ceil(52),
         failure_persistence: None,
@@ -207,7 +207,7 @@ fn a_store_opens_only_with_its_key() {
     }
 }
 
-/// All files below a folder.
+/// Returns all files below a folder.
 pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -220,7 +220,7 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn threads_read_consistent_states_during_checkpoints() {
-    // Values that fit into a write buffer together, and values that fill several.
+    // Values that together fit in a write buffer, and values that fill several.
     for (kind, copies) in EngineKind::ALL.into_iter().flat_map(|kind| [(kind, 100), (kind, 2000)]) {
         let folder = Folder::new();
         let store = open(kind, &folder.0, false);
@@ -228,7 +228,7 @@ fn threads_read_consistent_states_during_checkpoints() {
         let put_all = |number: u64| {
             let value = number.to_le_bytes().repeat(copies);
             let mut fill = |checkpoint: &mut Checkpoint<'_>| {
-                // One key is added and removed repeatedly.
+                // A single key is added and removed repeatedly.
                 match number % 2 {
                     0 => checkpoint.remove(0, b"odd")?,
                     _ => checkpoint.put(&facts(0, b"odd", 1, None, b""), b"")?,

@@ -1,13 +1,14 @@
-//! Which files of a crate import which others.
+//! Determines which files of a crate import which others.
 //!
-//! A file's imports are the paths in its code, in `use` and elsewhere, that begin with `crate`, `super`, `self` or a module
-//! of its own. Its unit tests and comments do not count. A path leads to the file of the deepest module that it names.
+//! A file's imports are the paths in its code, in `use` and elsewhere, that begin with `crate`, `super`, `self` or a
+//! module of its own. Unit tests and comments are ignored. A path leads to the file of the deepest module that it
+//! names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The files of one crate, by their path below `src`, with the files that each imports.
+/// The files of one crate, by their paths below `src`, with the files that each imports.
 pub(crate) type Imports = BTreeMap<String, BTreeSet<String>>;
 
 /// Reads the imports of a crate.
@@ -40,7 +41,7 @@ fn collect(src: &Path, folder: &Path, files: &mut BTreeMap<String, String>) {
     }
 }
 
-/// The module of a file: `a/mod.rs` and `a.rs` are `a`, `lib.rs` and `main.rs` are the crate.
+/// Returns the module of a file: `a/mod.rs` and `a.rs` are `a`; `lib.rs` and `main.rs` are the crate.
 fn module_of(path: &str) -> Vec<String> {
     let mut parts: Vec<String> = path.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
     if matches!(parts.last().map(String::as_str), Some("mod" | "lib" | "main")) {
@@ -49,14 +50,14 @@ fn module_of(path: &str) -> Vec<String> {
     parts
 }
 
-/// A file without comments, strings and unit tests.
+/// Returns the code of a file without comments, strings and unit tests.
 fn code(text: &str) -> String {
     let text = text.find("#[cfg(test)]\nmod tests {").map_or(text, |at| &text[..at]);
     let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
     lines.map(|line| line.split('"').step_by(2).collect::<String>() + "\n").collect()
 }
 
-/// All paths that may lead to a module, with the groups of `use` expanded.
+/// Returns all paths in code that may lead to a module, with the groups of `use` expanded.
 fn paths(code: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for part in code.split(';') {
@@ -104,7 +105,7 @@ fn expand(prefix: &[String], tree: &str, found: &mut Vec<Vec<String>>) {
     expand(&path, &group[from..], found);
 }
 
-/// The file of a path in a module, if it belongs to the crate.
+/// Returns the file to which a path in a module leads, if that file belongs to the crate.
 fn resolve(module: &[String], path: &[String], modules: &BTreeMap<Vec<String>, String>) -> Option<String> {
     let mut at: Vec<String> = module.to_vec();
     let mut names = path.iter().map(String::as_str).peekable();
@@ -120,7 +121,7 @@ fn resolve(module: &[String], path: &[String], modules: &BTreeMap<Vec<String>, S
             }
         }
         Some(name) => {
-            // Without a root it is another crate, or a module of this one.
+            // A path without `crate`, `super` or `self` begins with another crate, or a child of this module.
             let child = [module, &[(*name).to_owned()]].concat();
             modules.get(&child)?;
         }
@@ -136,7 +137,7 @@ fn resolve(module: &[String], path: &[String], modules: &BTreeMap<Vec<String>, S
     modules.get(&at).cloned()
 }
 
-/// The files of the largest import cycle: each of them reaches each other by imports.
+/// Returns the files of the largest import cycle, each of which reaches all others by imports.
 pub(crate) fn largest_circle(imports: &Imports) -> Vec<String> {
     let reach: BTreeMap<&String, BTreeSet<&String>> =
         imports.keys().map(|file| (file, reachable(imports, file))).collect();

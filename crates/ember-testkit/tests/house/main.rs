@@ -1,4 +1,5 @@
-//! Import structure: the number of files of each crate in one import cycle, and of loose files in `src`.
+//! Limits of the import structure: the number of files of each crate in one import cycle, and the number of files
+//! directly in `src`.
 //!
 //! `scripts/house.sh` prints the figures.
 

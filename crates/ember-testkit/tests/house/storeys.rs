@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::imports::{self, Imports, largest_circle};
 
-/// The files and folders of `ember-server` by storey, the lowest first. Those that are missing here have no place yet.
+/// The files and folders of `ember-server` by storey, the lowest first. Files and folders that are not listed have no
+/// storey yet.
 const SERVER: &[&[&str]] = &[
     &["system/", "tls/", "catalogue/", "files/"],
     &["acl/", "clients/", "observability/", "journal/"],
@@ -26,7 +27,7 @@ const SERVER: &[&[&str]] = &[
     &["main.rs"],
 ];
 
-/// The most files of a crate that may import each other in one cycle, and that may lie loose in `src`.
+/// For each crate, the maximum number of files in one import cycle, and the maximum number of files directly in `src`.
 const LIMITS: &[(&str, usize, usize)] =
     &[("ember-server", 7, 5), ("ember-core", 14, 7), ("ember-cli", 4, 5), ("ember-vector", 4, 12)];
 

@@ -1,13 +1,13 @@
 //! Hierarchical navigable small worlds (Malkov and Yashunin, 2016) with links in both directions and removal.
 //!
 //! A node's neighbors are chosen by the heuristic of the paper (algorithm 4). If a list is full, the heuristic
-//! determines the least needed link, which is removed with its counterpart. So removal knows all nodes that refer to
-//! the removed one, links those that lose a neighbor with each other, and leaves no dangling links. A new node refused
-//! by a full list is linked with the next nearest nodes that have space: without these links it would be found less
+//! determines the least needed link, which is removed with its counterpart. So a removal knows all nodes that refer to
+//! the removed node, links the nodes that lose a neighbor with each other, and leaves no dangling links. A new node
+//! refused by a full list is linked with the next nearest nodes that have space: otherwise searches would find it less
 //! reliably, since each refused link is missing in both directions.
 //!
 //! No change disconnects the nodes of a level:
-//! * a link is removed only if its ends share a neighbor;
+//! * a link is removed only if its two nodes share a neighbor;
 //! * a new node that would have no link is inserted between two linked nodes;
 //! * the neighbors of a removed node are linked until they are connected; if all of them are full, space is freed at
 //!   the next possible node.
@@ -24,7 +24,7 @@ pub(crate) struct Beam {
     pub(crate) level: usize,
     /// The start node, which is on that level.
     pub(crate) from: u32,
-    /// The number of nearest nodes to keep.
+    /// The number of nearest nodes in the beam.
     pub(crate) width: usize,
     /// The maximum number of distances to compute.
     pub(crate) distances_max: usize,
@@ -37,7 +37,7 @@ impl Beam {
 }
 
 impl Graph {
-    /// Finds the nodes of a level near `row` that are not dead, and leaves them in `scratch.nearest`.
+    /// Finds the nodes of a level near `row` that are not dead, and writes them to `scratch.nearest`.
     pub(crate) fn find_alive(&self, space: &Space, row: &[u8], beam: Beam, scratch: &mut Scratch) {
         if self.dead > 0 {
             self.find_near(space, row, beam, &mut |slot| !self.is_dead(slot), scratch);
@@ -47,8 +47,8 @@ impl Graph {
         scratch.drain_pool();
     }
 
-    /// Walks from node to node of a level towards `row`, leaves the nearest nodes in the pool, and passes each distance
-    /// to the callback. Returns whether the walk completed.
+    /// Walks from node to node of a level towards `row`, collects the nearest nodes in the pool, and passes each
+    /// distance to the callback. Returns whether the walk completed.
     #[inline]
     fn walk(
         &self,
@@ -86,7 +86,7 @@ impl Graph {
         is_whole
     }
 
-    /// Finds the nodes of a level near `row` that `keep` accepts, and leaves them in `scratch.nearest`. Returns whether
+    /// Finds the nodes of a level near `row` that `keep` accepts, and writes them to `scratch.nearest`. Returns whether
     /// the walk completed.
     pub(crate) fn find_near(
         &self,
@@ -132,10 +132,10 @@ impl Graph {
         true
     }
 
-    /// Finds the `most` nodes of a level nearest to `row` that `keep` accepts, and leaves them in `scratch.nearest`.
-    /// The beam holds nodes whether they are accepted or not. `keep` is called only for nodes that would be in the
-    /// result, because it may take longer than a distance. Returns whether all nodes nearer than the last result were
-    /// visited: if not, or if there are fewer results, a wider beam may find others.
+    /// Finds the `most` nodes of a level nearest to `row` that `keep` accepts, and writes them to `scratch.nearest`.
+    /// The beam holds nodes whether they are accepted or not. `keep` is called only for nodes near enough to be in the
+    /// result, because a call may take longer than computing a distance. Returns whether all nodes nearer than the last
+    /// result were visited: if false, or if there are fewer results, a wider beam may find others.
     pub(crate) fn find_taken(
         &self,
         space: &Space,
@@ -188,7 +188,7 @@ impl Graph {
             let row = space.row(slot);
             self.find_alive(space, row, beam, scratch);
             if scratch.nearest.is_empty() {
-                // All nodes are dead.
+                // If all nodes are dead, the node is linked with dead ones.
                 self.find_near(space, row, beam, &mut |other| other != slot, scratch);
             }
             scratch.finish(width);
@@ -201,7 +201,7 @@ impl Graph {
         }
     }
 
-    /// Links a node on a level with those of `near` (nearest first, at least one) that the heuristic chooses.
+    /// Links a node on a level with the nodes of `near` (nearest first, at least one) that the heuristic chooses.
     fn connect(&mut self, space: &Space, slot: u32, level: usize, near: &[u64]) {
         let free_places = self.capacity(level) - self.neighbors(slot, level).len();
         let chosen = choose(space, near, self.links.min(free_places));
@@ -225,8 +225,8 @@ impl Graph {
         }
     }
 
-    /// Links a node with the nearest ones that have space, up to the number of links of a new node: some of the chosen
-    /// nodes may have refused.
+    /// Links a node with the nearest nodes that have space, up to the number of links of a new node. Called because
+    /// some of the chosen nodes may have refused a link.
     pub(crate) fn fill(&mut self, slot: u32, near: &[u64], level: usize) {
         let mut links = self.neighbors(slot, level).len();
         for &other in near {
@@ -246,8 +246,8 @@ impl Graph {
         }
     }
 
-    /// Links a node without links on a level with one whose list may be full, and with one of that node's neighbors,
-    /// and removes the link between those two.
+    /// Inserts a node without links on a level between `node`, whose list may be full, and one of that node's
+    /// neighbors: links it with both and removes the link between them.
     pub(crate) fn put_between(&mut self, space: &Space, slot: u32, node: u32, level: usize) {
         if !self.has_free_place(node, level) {
             let neighbors = self.neighbors(node, level).iter();
@@ -259,8 +259,8 @@ impl Graph {
         self.link(node, slot, level);
     }
 
-    /// Returns the neighbor that a node with a full list needs least once `other`, a distance and a slot, is added;
-    /// `None` if that is `other`, or none can be spared.
+    /// Returns the neighbor that a node with a full list needs least if `other` (a key of distance and slot) is added;
+    /// `None` if `other` itself is needed least, or no neighbor can be removed.
     pub(crate) fn least_needed(&self, space: &Space, node: u32, level: usize, other: u64) -> Option<u32> {
         let neighbors = self.neighbors(node, level).to_vec();
         let mut keys: Vec<u64> = Vec::with_capacity(neighbors.len() + 1);
@@ -285,8 +285,8 @@ impl Graph {
         None
     }
 
-    /// Removes all links of a node and repairs the graph around it. The node stays on its levels. If it was the entry,
-    /// another one becomes the entry.
+    /// Removes all links of a node and repairs the graph around it. The node remains on its levels. If it was the
+    /// entry, another node becomes the entry.
     pub(crate) fn detach(&mut self, space: &Space, slot: u32, scratch: &mut Scratch) {
         if self.entry == Some(slot) {
             let other = |level: usize| self.neighbors(slot, level).iter().next();
@@ -299,7 +299,7 @@ impl Graph {
         }
     }
 
-    /// Connects nodes that have lost a neighbor with each other, directly or over one other node.
+    /// Connects nodes that have lost a neighbor with each other, directly or through one other node.
     fn mend(&mut self, space: &Space, level: usize, nodes: &[u32], scratch: &mut Scratch) {
         let mut sets = Sets::of(nodes.len());
         let mut via: Vec<(u32, usize)> = Vec::new();
@@ -352,13 +352,13 @@ impl Graph {
         }
     }
 
-    /// Whether no neighbor of `from` is nearer to `to` than `from` is, at `distance`.
+    /// Whether no neighbor of `from` is nearer to `to` than `from`, whose distance from `to` is `distance`.
     fn is_direct(&self, space: &Space, from: u32, to: u32, level: usize, distance: u64) -> bool {
         let nearer = |neighbor: u32| key(space.between(neighbor, to), 0) < distance;
         !self.neighbors(from, level).iter().any(nearer)
     }
 
-    /// Adds links to a node that has few.
+    /// Adds links to a node that has few links.
     fn enrich(&mut self, space: &Space, node: u32, level: usize, scratch: &mut Scratch) {
         let width = self.capacity(level);
         let mut others = |other| other != node && !self.is_dead(other);
@@ -384,7 +384,7 @@ impl Graph {
         self.find_near(space, space.row(slot), beam, &mut |_| true, scratch);
         scratch.finish(width);
         let near: Vec<u64> = scratch.hits.iter().map(|hit| key(hit.distance, hit.slot)).collect();
-        // If the node has links, its list may be full, and so may those of all near nodes.
+        // If the node has links, its list and the lists of all near nodes may be full.
         if self.neighbors(slot, level).is_empty() {
             self.connect(space, slot, level, &near);
         } else {
@@ -392,7 +392,7 @@ impl Graph {
         }
     }
 
-    /// Connects two nodes by a link between any two nodes with space, one connected to each.
+    /// Connects `a` and `b` by a link between two nodes with space, one connected to `a` and one to `b`.
     pub(crate) fn bridge(&mut self, a: u32, b: u32, level: usize) {
         let from = self.node_with_free_place(a, level);
         let to = self.node_with_free_place(b, level);
@@ -401,8 +401,8 @@ impl Graph {
         }
     }
 
-    /// Returns a node connected with `start`, as near to it as possible, that has space for a link; space is freed
-    /// where a link can be spared. O(1) nearly always.
+    /// Returns a node with space for a link that is connected with `start` by as few links as possible. If a link can
+    /// be removed on the way, that creates the space. O(1) nearly always.
     fn node_with_free_place(&mut self, start: u32, level: usize) -> u32 {
         let mut seen = std::collections::HashSet::from([start]);
         let mut queue = std::collections::VecDeque::from([start]);
@@ -434,8 +434,8 @@ impl Graph {
     }
 }
 
-/// Returns those of `near` (nearest first) that the heuristic chooses, at most `most`: each is nearer to the node in
-/// question than to any chosen before. Remaining places stay free.
+/// Returns the nodes of `near` (nearest first) that the heuristic chooses, at most `most`: each is nearer to the node
+/// to be linked than to any node chosen before. Fewer than `most` may be chosen.
 pub(crate) fn choose(space: &Space, near: &[u64], most: usize) -> Vec<u64> {
     let mut chosen: Vec<u64> = Vec::with_capacity(most);
     let mut rows: Vec<&[u8]> = Vec::with_capacity(most);

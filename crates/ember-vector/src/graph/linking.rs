@@ -6,9 +6,10 @@
 //! commit   adds the links, as far as the index has not changed                     short
 //! ```
 //!
-//! Changes since the view are checked where they matter: lists that have gained space, or lost the link that was to be
-//! dropped. After a removal a slot may hold another vector: such a node is linked only if it is at the distance of the
-//! chosen one. A plan with outdated levels is repeated; after several outdated plans a vector is linked in place.
+//! Relevant changes since the view are checked at commit: lists may have gained space, or lost the link that was to be
+//! dropped. After a removal a slot may hold another vector: the node in that slot is linked only if it has the same
+//! distance as the chosen one. A plan with outdated levels is repeated; after several outdated plans a vector is linked
+//! in place.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,7 +27,7 @@ const CLAIM_INSERTIONS: u64 = 1000;
 const FAILURES_MAX: u8 = 3;
 
 /// Counts claims. A plan is valid for indexes with its claim: the index it was computed in, and copies of it, which
-/// have the same vectors in the same slots as long as none was moved. Another index in its place does not have the
+/// have the same vectors in the same slots as long as none was moved. An index that has replaced it does not have the
 /// claim.
 static CLAIMS: AtomicU64 = AtomicU64::new(0);
 
@@ -44,12 +45,12 @@ pub struct Plan {
     /// The number of the vector's insertion, and the claim of the plan.
     number: u64,
     claim: Claim,
-    /// The state of the index at that time.
+    /// The number of removals and replacements in the index when the plan was made.
     moves: u64,
     top: Option<usize>,
-    /// For an index with lists: their generation, and the list chosen for the vector.
+    /// For an index with lists: the generation of the lists, and the list chosen for the vector.
     list: Option<(u64, u32)>,
-    /// From the highest level that it shares with others down to the lowest.
+    /// The plan of each level, from the highest level that the vector shares with others down to the lowest.
     levels: Vec<LevelPlan>,
 }
 
@@ -66,11 +67,12 @@ struct LevelPlan {
 /// A node to link with.
 #[derive(Debug)]
 struct Target {
-    /// Its distance and slot.
+    /// The distance and slot of the node, as a key.
     key: u64,
-    /// The link that it drops if its list is full; `None` if it is not full, or needs all others more.
+    /// The link that the node drops if its list is full; `None` if the list is not full, or all of its links are needed
+    /// more than the new one.
     dropped: Option<u32>,
-    /// Whether its list was full.
+    /// Whether the node's list was full.
     was_full: bool,
 }
 
@@ -100,7 +102,7 @@ impl Index {
             claimed.push(*waiting);
         }
         let newest = claimed.last()?.number;
-        // However many are pending, only those inserted before are considered.
+        // The view excludes vectors inserted after the claimed ones, however many are pending.
         let pending = std::mem::take(&mut self.pending);
         let mut view = self.clone();
         view.pending = pending.up_to(newest);
@@ -108,7 +110,7 @@ impl Index {
         Some(Linking { view, claim, claimed })
     }
 
-    /// Adds planned links. O(links²) comparisons of numbers nearly always.
+    /// Adds planned links. Nearly always O(links²) comparisons of numbers.
     pub fn commit(&mut self, plan: &Plan, scratch: &mut Scratch) {
         let Some(at) = self.pending.position(plan.number, plan.claim) else { return };
         if let Some(lists) = &mut self.lists {
@@ -183,7 +185,7 @@ impl Linking {
         self.claimed.len()
     }
 
-    /// Whether there are no vectors, which does not happen.
+    /// Whether there are no vectors; always false.
     pub fn is_empty(&self) -> bool {
         self.claimed.is_empty()
     }
@@ -221,7 +223,7 @@ impl Linking {
             scratch.finish(width);
             from = scratch.hits.first().map_or(from, |hit| hit.slot);
             let linked = scratch.hits.iter().map(|hit| key(hit.distance, hit.slot));
-            // Vectors inserted before are linked by commit time, nearly always.
+            // Vectors inserted before this one are nearly always linked before this plan is committed.
             let before = pending
                 .iter()
                 .filter(|other| other.number < waiting.number && graph.level(other.slot) >= level)
@@ -265,7 +267,7 @@ impl Graph {
         let nearest = Some(plan.nearest).filter(|&nearest| is_node(nearest)).or(self.entry);
         LevelPlan {
             level,
-            // The link to drop is determined again.
+            // The targets are kept, but their links to drop are determined again.
             targets: targets
                 .map(|target| Target { key: target.key, dropped: None, was_full: false })
                 .collect(),
@@ -279,7 +281,8 @@ impl Graph {
         let level = plan.level;
         for target in &plan.targets {
             let node = target.key as u32;
-            // The list may have received other links since, some of them from nodes that this one was inserted between.
+            // The list may have received other links since the plan, also by an insertion of this node between two
+            // linked nodes.
             let is_linkable =
                 !self.is_pending(node) && !self.is_dead(node) && self.has_free_place(slot, level);
             if !is_linkable || self.are_linked(slot, node, level) {
@@ -291,7 +294,7 @@ impl Graph {
             }
             let dropped = match target.dropped {
                 Some(dropped) if self.can_spare(node, dropped, level) => Some(dropped),
-                // It was refused; or the link to drop can no longer be removed.
+                // The target refused the link, or the link to drop can no longer be removed.
                 None if target.was_full => None,
                 _ => self.least_needed(space, node, level, target.key),
             };
@@ -306,7 +309,7 @@ impl Graph {
         }
     }
 
-    /// Whether two nodes are linked and that link can be removed.
+    /// Whether two nodes are linked and their link can be removed without disconnecting nodes.
     fn can_spare(&self, node: u32, dropped: u32, level: usize) -> bool {
         self.are_linked(node, dropped, level)
             && self.neighbors(dropped, level).len() > self.links / 2

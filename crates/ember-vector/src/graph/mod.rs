@@ -6,19 +6,19 @@
 //! other levels   row of a node     slot | up | count | links, M of them
 //! ```
 //!
-//! On the lowest level a node can have three times M links. Few have more than twice M: those that are near to many.
-//! With a limit of twice M for all, as is usual for one-way links, nodes reject many links, and searches among real
-//! words find much less (GloVe, 340,000 of 100 dimensions, EF 100: recall 0.896 instead of 0.94, at hardly more
-//! distances).
+//! On the lowest level a node can have three times M links. Only nodes that are near to many others have more than
+//! twice M. With a limit of twice M for all nodes, as is usual for one-way links, nodes reject many links, and searches
+//! among word vectors have a much lower recall (GloVe, 340,000 of 100 dimensions, EF 100: recall 0.896 instead of 0.94,
+//! at hardly more distances).
 //!
-//! `up` is the row of the same node one level higher. Rows have no gaps: the last one moves into the place of a removed
-//! one. A pending node is not linked yet: it has no links, in either direction. A dead node belongs to a removed
-//! vector: it keeps its links, and searches pass through it, until it is removed
+//! `up` is the row of the same node one level higher. Rows have no gaps: the last row moves into the place of a removed
+//! row. A pending node is not linked yet: it has no links, in either direction. A dead node belongs to a removed
+//! vector: its links still exist, and searches pass through it, until it is removed
 //! ([`Index::remove`](crate::Index::remove)).
 //!
 //! Invariants ([`Graph::check`]): each link has its counterpart in the other node's list; no list contains a node twice
-//! or its own node; all nodes of a level that are not pending are connected. The last one holds because a link is
-//! removed only if its ends share a neighbor, or by inserting a new node between them; see `hnsw.rs`.
+//! or its own node; all nodes of a level that are not pending are connected. The last invariant holds because a link is
+//! removed only if its two nodes share a neighbor, or when a new node is inserted between them; see `hnsw.rs`.
 
 pub(crate) mod hnsw;
 pub(crate) mod linking;
@@ -79,7 +79,7 @@ impl<'g> Neighbors<'g> {
 /// The links of a graph.
 #[derive(Clone, Debug)]
 pub(crate) struct Graph {
-    /// M.
+    /// M: the maximum number of links of a node on each level except the lowest.
     pub(crate) links: usize,
     lowest: Rows<u32>,
     more: Rows<u32>,
@@ -90,7 +90,7 @@ pub(crate) struct Graph {
     pub(crate) dead: usize,
 }
 
-/// The number of links that fit in a node's row on the lowest level.
+/// Returns the number of links that fit in a node's row on the lowest level.
 fn first_capacity(links: usize) -> usize {
     links * 7 / 4
 }
@@ -223,7 +223,7 @@ impl Graph {
         &mut self.more.row_mut(more)[MORE_LINKS + at - first]
     }
 
-    /// Sets the number of links and allocates or frees space for them; new ones are not initialized.
+    /// Sets the number of links and allocates or frees space for them; new links are not initialized.
     fn set_count(&mut self, slot: u32, level: usize, count: usize) {
         if level > 0 {
             let at = self.upper_row(slot, level);
@@ -381,14 +381,14 @@ impl Graph {
         self.lowest.pop();
     }
 
-    /// Returns which slots can be reached from a node on its level. O(nodes).
+    /// Returns for each slot whether it can be reached from a node over the links of a level. O(nodes).
     pub(crate) fn reachable(&self, from: u32, level: usize) -> Vec<bool> {
         let mut seen = vec![false; self.len()];
         self.reach(from, level, &mut seen);
         seen
     }
 
-    /// Adds the slots that can be reached to `seen`.
+    /// Marks the slots that can be reached in `seen`.
     pub(crate) fn reach(&self, from: u32, level: usize, seen: &mut [bool]) {
         let mut waiting = vec![from];
         seen[from as usize] = true;
@@ -404,7 +404,7 @@ impl Graph {
     /// Checks the invariants; for tests.
     ///
     /// # Panics
-    /// If one is violated.
+    /// If an invariant is violated.
     pub(crate) fn check(&self) {
         let nodes = 0..self.len() as u32;
         let uppers: usize = nodes.clone().map(|slot| self.level(slot)).sum();

@@ -9,21 +9,21 @@ use crate::arena::Account;
 pub(crate) struct Claim {
     /// A unique number.
     pub(crate) token: u64,
-    /// The last insertion before it began.
+    /// The number of the last insertion before the claim.
     pub(crate) inserted: u64,
 }
 
-/// A pending vector.
+/// A pending vector: its slot, and what is needed to link it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
     pub(crate) slot: u32,
     /// The number of near vectors from which its neighbors are chosen.
     pub(crate) width: u32,
-    /// The number of its insertion, which is unique.
+    /// The number of the vector's insertion, which is unique.
     pub(crate) number: u64,
     /// The claim on it, if any.
     pub(crate) claim: Option<Claim>,
-    /// The number of outdated plans.
+    /// The number of plans for this vector that were outdated.
     pub(crate) failures: u8,
 }
 
@@ -43,7 +43,7 @@ impl Pending {
         }
     }
 
-    /// Returns those inserted up to the insertion with this number.
+    /// Returns the vectors inserted up to the insertion with this number.
     pub(crate) fn up_to(&self, number: u64) -> Pending {
         Pending(self.0.iter().take_while(|waiting| waiting.number <= number).copied().collect())
     }
@@ -53,7 +53,7 @@ impl Pending {
         self.0.push_back(Waiting { slot, width, number, claim: None, failures: 0 });
     }
 
-    /// Removes the one at a position.
+    /// Removes and returns the vector at a position.
     pub(crate) fn take(&mut self, at: usize) -> Option<Waiting> {
         let taken = self.0.remove(at);
         if self.0.is_empty() {
@@ -62,9 +62,9 @@ impl Pending {
         taken
     }
 
-    /// Removes that of a slot.
+    /// Removes and returns the vector of a slot.
     pub(crate) fn remove(&mut self, slot: u32) -> Option<Waiting> {
-        // The newest are requested most often.
+        // The newest vectors are removed most often.
         let at = self.0.iter().rposition(|waiting| waiting.slot == slot)?;
         self.take(at)
     }
@@ -76,7 +76,7 @@ impl Pending {
         }
     }
 
-    /// The position of an insertion's vector, if it still has this claim.
+    /// Returns the position of the vector with this insertion number, if it still has this claim.
     pub(crate) fn position(&self, number: u64, claim: Claim) -> Option<usize> {
         self.0.iter().position(|waiting| waiting.number == number && waiting.claim == Some(claim))
     }

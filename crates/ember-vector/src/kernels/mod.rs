@@ -3,9 +3,10 @@
 //! Every kernel takes two rows of bytes as they are stored. Each has a portable version; the kernel is chosen once per
 //! index ([`Kernel::choose`]). The tests at the end of this file compare all kernels with the portable ones.
 //!
-//! A scan compares a row with many contiguous ones. It is limited by memory, not by computation, so it reads them in
-//! one sequence and prefetches the beginning of the following rows meanwhile. Four rows at a time were tried: 20 MB
-//! took two to three times as long, because the processor follows one sequence better than four.
+//! A scan compares a row with many contiguous ones. A scan is limited by memory bandwidth, not by computation, so it
+//! reads the rows sequentially and prefetches the beginning of the following rows meanwhile. Four rows at a time were
+//! tried: scanning 20 MB took two to three times as long, because the processor prefetches one sequence better than
+//! four.
 #![allow(unsafe_code, reason = "instructions that only some processors have, on bytes of any alignment")]
 
 #[cfg(target_arch = "aarch64")]
@@ -16,10 +17,10 @@ mod x86;
 
 use crate::config::Scalar;
 
-/// The result of a kernel.
+/// The measure that a kernel computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Measure {
-    /// The sum of products; for bits, the number of differing ones.
+    /// The sum of products; for bits, the number of differing bits.
     Dot,
     /// The sum of squared differences; for floats of 32 bits only.
     SquaredL2,
@@ -32,10 +33,10 @@ pub(crate) enum Measure {
 /// the kernel's instructions.
 type One = unsafe fn(*const u8, *const u8, usize) -> f32;
 
-/// Compares a row with contiguous others by one kernel.
+/// A function that compares a row with contiguous others by one kernel.
 ///
 /// # Safety
-/// That of [`One`], for the first row and each of the others.
+/// The conditions of [`One`], for the first row and each of the others.
 type Scan = unsafe fn(*const u8, Rows<'_>, &mut [f32]);
 
 /// Contiguous rows to compare with another one.
@@ -47,11 +48,11 @@ struct Rows<'r> {
     bytes: usize,
     /// Bytes from the beginning of one row to that of the next.
     width: usize,
-    /// The following rows: as many of their bytes are prefetched as are compared here.
+    /// The rows after these: the scan prefetches as many bytes of them as it compares.
     ahead: &'r [u8],
 }
 
-/// A kernel for one row and for many.
+/// A kernel's two functions: for one row and for many.
 #[derive(Clone, Copy, Debug)]
 struct Raw {
     one: One,
@@ -104,7 +105,7 @@ impl Kernel {
     }
 
     /// Compares `a` with as many bytes of each of the contiguous rows in `rows`, `width` bytes each; their number is
-    /// the length of `found`. Prefetches as much of `ahead` meanwhile.
+    /// the length of `found`. Meanwhile prefetches as many bytes of `ahead`.
     #[inline]
     pub(crate) fn of_rows(self, a: &[u8], rows: &[u8], width: usize, ahead: &[u8], found: &mut [f32]) {
         assert!(a.len() <= width && a.len().is_multiple_of(self.unit), "rows are of one index");
@@ -144,8 +145,8 @@ pub(crate) fn prefetch<T>(row: &[T]) {
     {
         let begin = row.as_ptr().cast::<i8>();
         let bytes = size_of_val(row).min(PREFETCHED_LINES * LINE_BYTES);
-        // The same number for all rows of a length, wherever they begin, so that the processor predicts the end of the
-        // loop.
+        // The number of prefetches is the same for all rows of a length, at whatever address they begin, so that the
+        // processor predicts the end of the loop.
         for at in (0..bytes).step_by(LINE_BYTES).chain([bytes.saturating_sub(1)]) {
             // SAFETY: a prefetch is a hint; it never faults and has no visible effect on the program.
             unsafe {
@@ -160,7 +161,8 @@ pub(crate) fn prefetch<T>(row: &[T]) {
 /// Size of a cache line in bytes.
 pub(crate) const LINE_BYTES: usize = 64;
 
-/// Prefetches a line that is needed only after more data than the first-level cache holds.
+/// Prefetches a cache line to the second-level cache, because it is used only after more data than the first-level
+/// cache holds.
 #[inline]
 fn fetch(byte: &u8) {
     // SAFETY: a prefetch is a hint; it never faults and has no visible effect on the program.
@@ -186,7 +188,7 @@ mod tests {
 
     const SCALARS: [Scalar; 5] = [Scalar::F32, Scalar::F16, Scalar::Bf16, Scalar::Int8, Scalar::Binary];
 
-    /// `dim` stored numbers of both signs, unaligned.
+    /// Returns one byte, which makes the following bytes unaligned, and `dim` stored numbers of both signs.
     fn row(scalar: Scalar, dim: usize, seed: u64) -> Vec<u8> {
         let number = |at: usize| (split_mix(seed + at as u64) % 2001) as f32 / 1000.0 - 1.0;
         let mut bytes = vec![0];

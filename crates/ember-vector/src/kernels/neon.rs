@@ -1,4 +1,4 @@
-//! Kernels for AArch64, all of whose processors have NEON. The portable kernels cover the rest.
+//! Kernels for AArch64, whose processors all support NEON. The portable kernels cover the rest.
 #![allow(unsafe_code, reason = "instructions on bytes of any alignment")]
 
 use std::arch::aarch64::*;
@@ -6,7 +6,7 @@ use std::arch::aarch64::*;
 use super::{Measure, Raw, raw};
 use crate::config::Scalar;
 
-/// Returns the kernel of a scalar.
+/// Returns the kernel of a scalar; `None` if only the portable kernel exists.
 pub(super) fn kernel(scalar: Scalar, measure: Measure) -> Option<Raw> {
     match (scalar, measure) {
         (Scalar::F32, Measure::Dot) => Some(raw!(dot_f32, "neon")),
@@ -18,7 +18,7 @@ pub(super) fn kernel(scalar: Scalar, measure: Measure) -> Option<Raw> {
 }
 
 /// # Safety
-/// That of [`One`](super::One); the same holds for all following kernels.
+/// The conditions of [`One`](super::One); the same holds for all following kernels.
 #[target_feature(enable = "neon")]
 #[inline]
 unsafe fn dot_f32(a: *const u8, b: *const u8, bytes: usize) -> f32 {

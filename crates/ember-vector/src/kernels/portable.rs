@@ -21,7 +21,7 @@ pub(super) fn kernel(scalar: Scalar, measure: Measure) -> Raw {
 }
 
 /// # Safety
-/// That of [`One`](super::One).
+/// The conditions of [`One`](super::One).
 unsafe fn slices<'a>(a: *const u8, b: *const u8, bytes: usize) -> (&'a [u8], &'a [u8]) {
     // SAFETY: guaranteed by the caller.
     unsafe { (std::slice::from_raw_parts(a, bytes), std::slice::from_raw_parts(b, bytes)) }

@@ -52,14 +52,14 @@ pub(super) fn kernels(scalar: Scalar, measure: Measure) -> Vec<Raw> {
     kernels
 }
 
-/// Returns the mask of the last vector, which has only `left` of 16 lanes.
+/// Returns the mask of the last vector, in which only `left` of 16 lanes are used.
 #[inline]
 fn mask16(left: usize) -> __mmask16 {
     ((1u32 << left) - 1) as __mmask16
 }
 
 /// # Safety
-/// That of [`One`](super::One); the same holds for all following kernels.
+/// The conditions of [`One`](super::One); the same holds for all following kernels.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 unsafe fn dot_f32_512(a: *const u8, b: *const u8, bytes: usize) -> f32 {
@@ -183,7 +183,8 @@ unsafe fn dot_bf16_512(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     _mm512_reduce_add_ps(_mm512_add_ps(sums[0], sums[1]))
 }
 
-/// The instruction takes unsigned numbers on its left: `a` + 128 there, and 128 times the sum of `b` is subtracted.
+/// The instruction multiplies unsigned by signed numbers, so it receives `a` + 128, and 128 times the sum of `b` is
+/// subtracted.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 #[inline]
 unsafe fn dot_i8_512(a: *const u8, b: *const u8, bytes: usize) -> f32 {

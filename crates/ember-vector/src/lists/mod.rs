@@ -10,11 +10,11 @@
 //! So a search reads the vectors of a list contiguously. Vectors that are placed together, by a training or from a
 //! file, are placed list by list, so that the chunks of a list are adjacent, too.
 //!
-//! Only the last chunk of a list has free space: a slot removed elsewhere is replaced by the last one of that chunk.
-//! Chunks have no gaps: the last one moves into the place of a removed one. So each change touches a few rows, however
-//! long a list is.
+//! Only the last chunk of a list has free space: the last slot of that chunk moves into the place of a slot removed
+//! elsewhere. Chunks have no gaps: the last chunk moves into the place of a removed one. So each change modifies only a
+//! few rows, however long a list is.
 //!
-//! The list of a vector is chosen by the distance from the centroids, in full floats; with [`Metric::Cosine`] vectors
+//! The list of a vector is chosen by the distance from the centroids, in 32-bit floats; with [`Metric::Cosine`] vectors
 //! and centroids are normalized for that. A search by inner product selects centroids by the largest product, because a
 //! centroid is the mean of its vectors, so its product is the mean of theirs.
 //!
@@ -29,11 +29,11 @@ use crate::graph::NONE;
 use crate::kernels::{Kernel, Measure, prefetch};
 use crate::search::{SCANNED_AT_ONCE, key};
 
-/// Fields of a list's ends.
+/// Indexes of the fields in a row of `ends`.
 const FIRST: usize = 0;
 const LAST: usize = 1;
 
-/// Fields of a chunk.
+/// Indexes of the fields in a row of `chunks`.
 const LIST: usize = 0;
 const BEFORE: usize = 1;
 const AFTER: usize = 2;
@@ -46,10 +46,10 @@ const CHUNK_BYTES: usize = 2 * 1024;
 const CHUNK_SLOTS_MIN: usize = 8;
 const CHUNK_SLOTS_MAX: usize = 16;
 
-/// The maximum number of unused places, and one number reserved for "none".
+/// The maximum number of unused places, plus one number reserved for "none".
 pub(crate) const PLACES_SPARE: usize = (LISTS_MAX + 2) * CHUNK_SLOTS_MAX;
 
-/// Centroids compared with a vector before the results are read.
+/// The number of centroids that are compared with a vector before the results are read.
 const COMPARED_AT_ONCE: usize = 64;
 
 /// The list number of slots without a list.
@@ -217,13 +217,13 @@ impl Lists {
         self.rows.row(self.places.row(slot as usize)[0] as usize)
     }
 
-    /// The place of a slot: a chunk and an index in it.
+    /// Returns the place of a slot: a chunk and an index in the chunk.
     fn place(&self, slot: u32) -> (u32, usize) {
         let place = self.places.row(slot as usize)[0] as usize;
         ((place / self.chunk_slots) as u32, place % self.chunk_slots)
     }
 
-    /// The row number of a place.
+    /// Returns the row number of a place.
     fn at(&self, chunk: u32, place: usize) -> usize {
         chunk as usize * self.chunk_slots + place
     }
@@ -239,7 +239,7 @@ impl Lists {
         self.centres.nearest(floats)
     }
 
-    /// Returns all lists with their rank for a query; the best `most` come first, in order.
+    /// Returns all lists with their distances from a query, as keys; the `most` nearest come first, in order.
     pub(crate) fn by_promise(&self, floats: &[u8], most: usize) -> Vec<u64> {
         let centres = &self.centres;
         let mut keys: Vec<u64> = Vec::with_capacity(self.count());
@@ -262,7 +262,7 @@ impl Lists {
         self.parts_from(self.ends.row(list as usize + 1)[FIRST])
     }
 
-    /// All vectors, in the same form.
+    /// All vectors, in the form of [`Lists::parts`].
     pub(crate) fn all_parts(&self) -> impl Iterator<Item = (u32, &[u8])> + Clone {
         (0..self.ends.len()).flat_map(|ends| self.parts_from(self.ends.row(ends)[FIRST]))
     }
@@ -278,7 +278,7 @@ impl Lists {
                 let row = self.chunks.row(chunk as usize);
                 count += row[COUNT] as usize;
                 next = row[AFTER];
-                // Adjacent chunks form one part.
+                // Adjacent full chunks of a list are joined to one part.
                 let is_full = row[COUNT] as usize == self.chunk_slots;
                 if !is_full || next != chunk + 1 || count + self.chunk_slots > chunk_slots {
                     break;
@@ -313,7 +313,7 @@ impl Lists {
         }
     }
 
-    /// Puts a slot into a list: one with a place but no row yet, or one that is in no list.
+    /// Puts a slot into a list; the slot is in no list, or has a place but no row yet.
     fn put_in(&mut self, slot: u32, list: u32, row: &[u8]) {
         if self.places.row(slot as usize)[0] == NONE {
             let at = self.append(slot, list + 1);
@@ -323,7 +323,7 @@ impl Lists {
         }
     }
 
-    /// Stores the vectors of `rows` as slots in these lists, which must be empty.
+    /// Stores the vectors of `rows` in these lists, which must be empty; `list_of` contains the list of each slot.
     pub(crate) fn fill(&mut self, rows: &ByteRows, list_of: &[u32]) {
         self.add_places(list_of.len());
         let mut slots: Vec<u32> = (0..list_of.len() as u32).collect();
@@ -338,7 +338,7 @@ impl Lists {
         self.rows.set(self.places.row(slot as usize)[0] as usize, row);
     }
 
-    /// Puts a slot that is in no list into one.
+    /// Moves a slot that is in no list into `list`.
     pub(crate) fn insert(&mut self, slot: u32, list: u32) {
         self.move_to(slot, list + 1);
     }
@@ -382,7 +382,7 @@ impl Lists {
         self.at(chunk, place)
     }
 
-    /// Sets the chunk after another one of a list; after `NONE` means the first chunk.
+    /// Makes `chunk` the successor of the chunk `after` in a list; if `after` is `NONE`, the first chunk.
     fn set_after(&mut self, list: u32, chunk: u32, after: u32) {
         match chunk {
             NONE => self.ends.row_mut(list as usize)[FIRST] = after,
@@ -429,7 +429,7 @@ impl Lists {
         (0..self.chunk_slots).for_each(|_| self.rows.pop());
     }
 
-    /// Removes a slot; the last one takes its number.
+    /// Removes a slot; the last slot moves into its place.
     pub(crate) fn swap_remove(&mut self, slot: u32) {
         let (chunk, place) = self.place(slot);
         let last = (self.places.len() - 1) as u32;
@@ -444,7 +444,7 @@ impl Lists {
     /// Checks the invariants; for tests.
     ///
     /// # Panics
-    /// If one is violated.
+    /// If an invariant is violated.
     pub(crate) fn check(&self) {
         assert_eq!(self.ends.len(), self.count() + 1);
         assert_eq!(self.rows.len(), self.chunks.len() * self.chunk_slots);

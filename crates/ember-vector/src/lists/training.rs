@@ -20,27 +20,28 @@ use crate::graph::pending::Pending;
 use crate::index::Index;
 use crate::random::split_mix;
 
-/// Vectors for each list required before lists are built: with fewer, centroids follow single vectors.
+/// The number of vectors per list required before lists are built: with fewer, the centroids would fit individual
+/// vectors.
 pub const VECTORS_PER_LIST: usize = 39;
 
-/// Sampled vectors for each list from which centroids are computed; more would hardly change them.
+/// The number of sampled vectors per list from which centroids are computed; more would hardly change the centroids.
 const SAMPLE_PER_LIST: usize = 128;
 
-/// The number of refinement rounds.
+/// The number of rounds in which centroids are moved to the means of their vectors.
 const ROUNDS: usize = 12;
 
-/// The growth factor in vectors after which lists are trained again.
+/// The factor by which the number of vectors must grow before lists are trained again.
 const GROWTH: usize = 4;
 
-/// The maximum number of pending vectors when new lists are installed, and of their bytes: they are copied under a
-/// lock.
+/// The maximum number of pending vectors when new lists are installed, and the maximum of their bytes: these vectors
+/// are copied under a lock.
 const LEFT_MAX: usize = 64;
 const LEFT_BYTES_MAX: usize = 512 * 1024;
 
 /// Insertions after which a training's claim expires: its owner has probably lost access to the index.
 const CLAIM_INSERTIONS: u64 = 100_000;
 
-/// The maximum number of changes recorded for a training; beyond that the training is abandoned, too.
+/// The maximum number of changes recorded for a training; a training with more is also abandoned.
 const CHANGES_MAX: usize = 65_536;
 
 /// Returns a unique number.
@@ -56,7 +57,7 @@ pub(crate) struct Claim {
     token: u64,
     /// The number of insertions when the training last advanced.
     inserted: u64,
-    /// Slots whose vectors have been replaced or removed since then.
+    /// Slots whose vectors have been replaced or removed since the training last advanced.
     changes: Vec<u32>,
 }
 
@@ -76,25 +77,26 @@ pub struct Training {
     /// Slots changed since the view.
     changes: Vec<u32>,
     seed: u64,
-    /// The former rows of the index before it had lists, kept here because freeing them takes time.
+    /// The rows of the index from before it had lists. They are stored here because freeing them takes time.
     replaced: Option<ByteRows>,
 }
 
 #[derive(Debug)]
 enum Stage {
-    /// Centroids are chosen: the probability of each grows with the squared distance from those before.
+    /// Centroids are chosen: the probability of each is proportional to the squared distance from the centroids chosen
+    /// before.
     Seeding { sample: Vec<u32>, wanted: usize, nearest: Vec<f32>, at: usize },
     /// Centroids move to the means of their nearest vectors.
     Refining { sample: Vec<u32>, round: usize, at: usize, means: Means },
     /// The lists are those of an earlier view, which differs from this one in these slots.
     CatchingUp { changes: Vec<u32> },
-    /// Lists are chosen for slots, the last first.
+    /// Lists are chosen for slots, from the last slot to the first.
     Choosing { slots: Vec<u32>, chosen: Vec<(u32, u32)> },
-    /// Slots are put into the chosen lists, those of the last list first.
+    /// Slots are put into the chosen lists, from the last list to the first.
     Placing { chosen: Vec<(u32, u32)> },
     /// All slots of the view are placed.
     Placed,
-    /// The lists have become those of the index.
+    /// The lists have been installed in the index.
     Over,
 }
 
@@ -123,7 +125,7 @@ impl Index {
         }
     }
 
-    /// Whether lists are due, requested, or being built.
+    /// Whether building lists is due, requested, or in progress.
     pub fn is_training_near(&self) -> bool {
         self.is_training_due() || self.is_training_requested || self.training.is_some()
     }
@@ -133,7 +135,7 @@ impl Index {
         self.lists.as_ref().map_or(0, |lists| lists.count())
     }
 
-    /// Requests that lists be built from the present vectors, although they are not due.
+    /// Requests that lists be built from the present vectors, even if they are not due.
     pub fn request_training(&mut self) {
         self.is_training_requested = matches!(self.config.kind, Kind::Ivf { .. }) && self.len > 0;
     }
@@ -194,10 +196,10 @@ impl Index {
         }
         let changes = std::mem::take(&mut training.changes);
         let left = catch_up(&mut training.lists, changes, self);
-        // Pending vectors are in the new lists, or in `left`.
+        // Each pending vector is in the new lists, or in `left`.
         self.pending = Pending::default();
         for slot in left {
-            // The numbers of later insertions are higher.
+            // Slots serve as insertion numbers here: the numbers of later insertions are higher.
             self.pending.push(slot, u64::from(slot), 1);
         }
         self.training = None;
@@ -225,7 +227,8 @@ impl Index {
 }
 
 impl Training {
-    /// Works for about this many distances; returns whether only [`Index::advance_training`] remains to be called.
+    /// Continues the training for about this many distances; returns whether the next step is
+    /// [`Index::advance_training`].
     pub fn step(&mut self, distances: usize) -> bool {
         let mut left = distances;
         while left > 0 {
@@ -309,7 +312,7 @@ impl Training {
         let sum: f64 = weights.iter().map(|&weight| f64::from(weight)).sum();
         let any = self.random(weights.len());
         if sum.is_nan() || sum <= 0.0 {
-            // All vectors are centroids already.
+            // All weights are zero, because all vectors are centroids already.
             return any;
         }
         self.seed = split_mix(self.seed);
@@ -354,7 +357,8 @@ impl Training {
         (Stage::Refining { sample, round: round + 1, at: 0, means }, taken)
     }
 
-    /// Moves each centroid to its mean; one without vectors moves to a sampled vector of the one with the most.
+    /// Moves each centroid to the mean of its vectors; a centroid without vectors moves to a sampled vector of the
+    /// centroid with the most vectors.
     fn move_centres(&mut self, sample: &[u32], mut means: Means) {
         let dim = self.view.config.dim;
         for list in 0..means.counts.len() {
@@ -408,8 +412,7 @@ impl Training {
     }
 }
 
-/// Updates the vectors in lists to those of an index that has changed in these slots, and returns the slots that are in
-/// no list.
+/// Updates lists to an index whose vectors have changed in these slots, and returns the slots that are in no list.
 fn catch_up(lists: &mut Lists, mut changes: Vec<u32>, index: &Index) -> Vec<u32> {
     let (before, len) = (lists.len(), index.len);
     changes.sort_unstable();
@@ -425,7 +428,7 @@ fn catch_up(lists: &mut Lists, mut changes: Vec<u32>, index: &Index) -> Vec<u32>
     changes
 }
 
-/// The numbers of a slot of a view.
+/// Returns the numbers of a slot's vector as the bytes of 32-bit floats.
 fn floats_of(view: &Index, slot: u32) -> Cow<'_, [u8]> {
     view.space.floats(view.row(slot))
 }

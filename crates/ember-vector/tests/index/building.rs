@@ -1,4 +1,4 @@
-//! Indexes of the vectors of `data.rs`.
+//! Builds indexes of the vectors of `data.rs`.
 
 use ember_vector::{Config, Index, Kind, Metric, Prepared, Scalar, Scratch};
 

@@ -1,6 +1,6 @@
 //! Vectors distributed like those of texts: in clusters of clusters, along few directions.
 
-/// Pseudorandom numbers from a seed.
+/// A generator of pseudorandom numbers; contains its state.
 pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
@@ -12,7 +12,7 @@ impl Numbers {
         mixed ^ (mixed >> 31)
     }
 
-    /// From -1 to 1, those near 0 more often.
+    /// Returns a number from -1 to 1; numbers near 0 are more frequent.
     pub(crate) fn about_zero(&mut self) -> f32 {
         let unit = |bits: u64| bits as u16 as f32 / 65_536.0;
         let bits = self.next();
@@ -24,7 +24,7 @@ impl Numbers {
     }
 }
 
-/// `count` vectors of `dim` numbers: combinations of 24 directions, in 60 clusters.
+/// Returns `count` vectors of `dim` numbers: combinations of 24 directions, in 60 clusters.
 pub(crate) fn vectors(count: usize, dim: usize, seed: u64) -> Vec<Vec<f32>> {
     const DIRECTIONS: usize = 24;
     let mut numbers = Numbers(4711);

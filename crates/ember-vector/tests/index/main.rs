@@ -1,4 +1,4 @@
-//! The index as its users see it: compared with a list of its vectors, and its recall.
+//! The public interface of the index: results compared with a list of its vectors, and recall.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 

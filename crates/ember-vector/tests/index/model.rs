@@ -16,7 +16,7 @@ const DIM: usize = 9;
 #[derive(Clone, Debug)]
 enum Step {
     Insert(u8),
-    /// Of any slot, removed or not.
+    /// Removes the vector of any slot, whether removed already or not.
     Remove(u16),
     Kill(u16),
     Replace(u16, u8),
@@ -26,14 +26,14 @@ enum Step {
     },
     Add(u8),
     Exchange(u16, u8),
-    /// Plans links of this number of vectors.
+    /// Plans the links of this number of vectors.
     Plan(u8),
     /// Commits planned links.
     Commit,
     LinkHere(u8),
     /// Begins to build lists.
     BeginTraining,
-    /// Continues for this number of distances.
+    /// Continues the training for this number of distances.
     Train(u8),
 }
 
@@ -71,7 +71,7 @@ fn configs() -> impl Strategy<Value = Config> {
         .prop_map(|(metric, scalar, kind)| config(DIM, metric, scalar, kind))
 }
 
-/// Few different vectors, so that some are equal.
+/// Returns one of few different vectors, so that some vectors of an index are equal.
 fn vector(seed: u8) -> Vec<f32> {
     let mut numbers = Numbers(u64::from(seed % 97));
     (0..DIM).map(|_| numbers.about_zero() * 5.0).collect()
@@ -113,14 +113,14 @@ fn check(index: &Index, model: &[Expected], scratch: &mut Scratch) {
     }
 }
 
-/// Unknown to the server that has saved an index.
+/// The secret of the restoration, which is unknown to the server that has saved an index.
 const SECRET: [u64; 2] = [0x1234_5678_9ABC_DEF0, 0x0FED_CBA9_8765_4321];
 
 fn push(restore: &mut Restore, vector: &Prepared, level: usize) -> Result<(), RestoreError> {
     restore.push(vector.bytes(), vector.facts(), level)
 }
 
-/// The same index, restored from its vectors and links, some of which are damaged before.
+/// Restores the index from its vectors and links, after damaging some of the links.
 fn restored(index: &Index, damages: u8, scratch: &mut Scratch) -> Index {
     let mut restore = Restore::new(*index.config(), SECRET).unwrap();
     let slots = 0..index.len() as u32;
@@ -163,7 +163,7 @@ fn link_all(index: &mut Index, plans: VecDeque<Plan>, scratch: &mut Scratch) {
     assert_eq!(index.pending(), 0);
 }
 
-/// Frees the slots of removed vectors.
+/// Removes all dead slots from the index and the model.
 fn free_removed(index: &mut Index, model: &mut Vec<Expected>, scratch: &mut Scratch) {
     while let Some(&slot) = index.dead_slots().last() {
         index.remove(slot, scratch);
@@ -269,7 +269,7 @@ fn run(config: Config, steps: &[Step]) {
 }
 
 proptest! {
-    // With `PROPTEST_CASES`, that number of cases.
+    // `PROPTEST_CASES` sets another number of cases.
     #![proptest_config(ProptestConfig {
         cases: ProptestConfig::default().cases.max(300),
         failure_persistence: None,
@@ -290,7 +290,7 @@ fn a_plan_has_no_effect_on_another_index() {
     let mut first = filled(config, &large, 20, &mut scratch);
     first.add(&prepared(&config, 1), 20);
     let plans = first.begin_linking(1).unwrap().plan(&mut scratch);
-    // With a pending vector of the same number, and fewer before it.
+    // The other index has a pending vector with the same insertion number, and fewer vectors before it.
     let mut other = Index::new(config).unwrap();
     other.count_from(200);
     other.add(&prepared(&config, 1), 20);
@@ -298,7 +298,7 @@ fn a_plan_has_no_effect_on_another_index() {
     other.commit(&plans[0], &mut scratch);
     assert_eq!(other.pending(), 1);
     other.check_invariants();
-    // A copy may commit the plan as well.
+    // A copy can also commit the plan.
     let mut copy = first.clone();
     for index in [&mut first, &mut copy] {
         index.commit(&plans[0], &mut scratch);

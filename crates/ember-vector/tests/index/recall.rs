@@ -9,7 +9,7 @@ const DIM: usize = 96;
 const COUNT: usize = 10_000;
 const HNSW: Kind = Kind::Hnsw { links: 16 };
 
-/// The share of the ten nearest vectors that searches of this width find.
+/// Returns the share of the ten nearest vectors that searches of this width find.
 fn recall(index: &Index, queries: &[Vec<f32>], width: usize, keep: impl Fn(u32) -> bool) -> f64 {
     let mut scratch = Scratch::default();
     let Config { metric, scalar, .. } = *index.config();
@@ -54,7 +54,7 @@ fn links_built_concurrently_are_as_good_as_links_built_in_sequence() {
     let mut linkings = std::collections::VecDeque::new();
     for (number, vector) in all.iter().enumerate() {
         index.add(&Prepared::new(vector, config.metric, config.scalar), 100);
-        // Two linkings at a time, four vectors each.
+        // Two linkings are in progress at a time, with four vectors each.
         if number % 4 == 3 {
             linkings.extend(index.begin_linking(4));
         }
@@ -96,7 +96,7 @@ fn lists_built_during_changes_find_nearly_all_nearest_neighbors() {
             if !index.advance_training(&mut training) {
                 break;
             }
-            // As many vectors are added and removed meanwhile as there were.
+            // During the training, as many vectors are added and removed as there were at its beginning.
             if next < all.len() && !is_placed {
                 for vector in &all[next..next + 250] {
                     index.remove((next * 31 % index.len()) as u32, &mut scratch);
@@ -126,7 +126,7 @@ fn lists_are_searched_until_enough_vectors_are_found() {
     let query = Prepared::new(&all[0], Metric::L2, Scalar::F32);
     assert_eq!(index.search(&query, COUNT, 1, &mut scratch).len(), COUNT);
     assert_eq!(index.search_filtered(&query, 10, 1, |slot| slot % 1000 == 0, &mut scratch).len(), 10);
-    // A low number of distances means few lists.
+    // A low limit of distances permits few lists.
     assert!(index.search_within(&query, COUNT, 1, 500, |_| true, &mut scratch).len() < 1000);
     let frozen = index.clone();
     (0..COUNT as u32 - 10).for_each(|_| index.remove(3, &mut scratch));
@@ -171,7 +171,7 @@ fn filtered_searches_find_nearly_all_matches_for_any_selectivity() {
         let recall = recall(&index, &queries, 100, |slot| slot % one_in == 0);
         assert!(recall >= 0.95, "1 in {one_in}: {recall}");
     }
-    // The passing vectors are far from the query.
+    // The vectors that pass the filter are far from the query.
     let first = Prepared::new(&all[0], Metric::Cosine, Scalar::Int8);
     let is_far = |slot: u32| index.distance(&first, slot) > 0.9;
     let recall = recall(&index, &all[..50], 100, is_far);

@@ -1,5 +1,5 @@
-//! Copies that other threads search, and link vectors in, while the original index changes: the results are correct,
-//! whatever the owner appends to shared blocks.
+//! Other threads search copies of an index and link vectors in them, while the original index changes. The results are
+//! correct, whatever the original appends to shared blocks.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{channel, sync_channel};
@@ -13,12 +13,13 @@ use crate::data::Numbers;
 
 const DIM: usize = 40;
 
-/// The number of changes, of changes between copies, and of searching threads.
+/// The number of changes; the next constants are the number of changes between copies, and the number of searching
+/// threads.
 const CHANGES: u64 = 4000;
 const CHANGES_PER_VIEW: u64 = 16;
 const SEARCHERS: u64 = 2;
 
-/// The vector of this change.
+/// Returns the vector of change `number`.
 fn vector(number: u64) -> Vec<f32> {
     let mut numbers = Numbers(number);
     (0..DIM).map(|_| numbers.about_zero()).collect()
@@ -28,13 +29,13 @@ fn distance(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum()
 }
 
-/// A copy of the index, and the change that each slot has its vector from.
+/// A copy of the index, and for each slot the number of the change that set its vector.
 struct View {
     index: Index,
     numbers: Vec<u64>,
 }
 
-/// Ends the other threads when the owner ends, for whatever reason.
+/// Stops the other threads when the owner's thread ends, even by a panic.
 struct Ending<'a>(&'a AtomicBool);
 
 impl Drop for Ending<'_> {

@@ -5,7 +5,7 @@ use ember_testkit::Value;
 
 use super::{assert_nothing_but_refusals, fill, log_in, open, picture, start};
 
-/// Types a command into the console, and waits until it has ended.
+/// Types a command into the console, and waits until its reply is shown.
 #[track_caller]
 fn type_command(browser: &Browser, line: &str) {
     browser.fill("#line", line);
@@ -14,7 +14,7 @@ fn type_command(browser: &Browser, line: &str) {
         .wait_for("document.querySelector('#line').value === '' && document.querySelector('#stop').disabled");
 }
 
-/// Types a command that needs a confirmation, and answers the dialog.
+/// Types a command that needs a confirmation, and confirms or cancels the dialog.
 fn type_command_with_question(browser: &Browser, line: &str, is_meant: bool) {
     browser.fill("#line", line);
     browser.press(key::ENTER);
@@ -107,7 +107,7 @@ fn commands_are_typed_and_run_with_the_rights_of_the_user() {
     browser.wait_for("document.querySelector('#line').value === 'flushall'");
     browser.keep_picture(&picture("console"));
 
-    // Another user does not see the first one's lines, and has no more rights here than elsewhere.
+    // Another user does not see the first user's lines, and has the same rights as over any connection.
     browser.click("#switch");
     log_in(&browser, "reader", "pass");
     browser.wait_for("document.querySelector('#transcript').childElementCount === 0");

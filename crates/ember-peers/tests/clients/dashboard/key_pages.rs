@@ -1,4 +1,4 @@
-//! Keys and their values: found, shown, edited, and watched.
+//! The pages of keys: finding, showing, editing and watching values.
 
 use ember_peers::browser::{Browser, key};
 use ember_testkit::{RawClient, Value, wait_until};
@@ -21,7 +21,7 @@ fn keys_are_grouped_by_the_parts_of_their_names_and_sorted() {
     let browser = Browser::start();
     open(&browser, &server, "keys");
     browser.wait_for_text("#found", "54 keys");
-    // A single key has no group, and a large group is closed until it is clicked.
+    // A single key is not in a group, and a large group is collapsed until it is clicked.
     let names = || {
         let names = "[...document.querySelectorAll('.keys > li > button')].map((key) => key.title)";
         browser.run(&format!("return {names}"))
@@ -256,7 +256,7 @@ fn vector_sets_are_shown_with_nearest_neighbors() {
     choose(&browser, "lists");
     browser.wait_for_text("#content", "IVF");
     browser.wait_for_text("#content", "1 of 1 element");
-    // A page ends at a name, whatever its bytes are.
+    // A page can end at any name, even one that is not UTF-8.
     choose(&browser, "many");
     browser.wait_for_text("#content", "100 of 151 elements");
     click_at_key(&browser, "More");
@@ -283,7 +283,7 @@ fn json_is_shown_as_a_collapsible_tree() {
     open(&browser, &server, "keys");
     browser.wait_for_text("#found", "4 keys");
     choose(&browser, "doc");
-    // Order and numbers are kept as written.
+    // Order and numbers of the JSON text are unchanged.
     assert_eq!(
         browser.text(".json").split_whitespace().collect::<Vec<_>>().join(" "),
         [

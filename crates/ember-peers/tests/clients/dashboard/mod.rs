@@ -1,4 +1,4 @@
-//! The dashboard in a browser: real clicks and keys in Chromium, a real server, and its other clients.
+//! The dashboard in a browser: clicks and key presses in Chromium, with a running server and its other clients.
 
 mod console;
 mod key_pages;
@@ -25,12 +25,12 @@ fn open(browser: &Browser, server: &Server, view: &str) {
     browser.open(&format!("http://{}/dashboard/#{view}", server.metrics_address()));
 }
 
-/// Where pictures are kept.
+/// Returns the path of a screenshot.
 fn picture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("dashboard").join(format!("{name}.png"))
 }
 
-/// Stores pictures of the page: wide and narrow, light and dark. The page must not scroll sideways.
+/// Saves screenshots of the page, wide and narrow, light and dark. The page must not scroll horizontally.
 fn keep_pictures(browser: &Browser, name: &str) {
     for (width, is_dark) in [(1400, false), (1400, true), (390, false), (390, true)] {
         browser.prefer_dark(is_dark);
@@ -43,7 +43,8 @@ fn keep_pictures(browser: &Browser, name: &str) {
     browser.resize(1400, 900);
 }
 
-/// Violations of the page's policy and errors of the page are in the console. Intended refusals are not counted.
+/// Asserts that the browser console contains no violations of the page's content security policy and no errors of the
+/// page. Intended refusals are ignored.
 #[track_caller]
 fn assert_no_errors(browser: &Browser) {
     let wrong: Vec<String> =
@@ -51,7 +52,7 @@ fn assert_no_errors(browser: &Browser) {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Like [`assert_no_errors`], after commands that are answered with an HTTP status.
+/// Like [`assert_no_errors`], after commands that the server refuses with an HTTP error status.
 #[track_caller]
 fn assert_nothing_but_refusals(browser: &Browser) {
     let wrong: Vec<String> =
@@ -59,7 +60,7 @@ fn assert_nothing_but_refusals(browser: &Browser) {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Logs in, in the open dialog.
+/// Logs in with the open dialog.
 fn log_in(browser: &Browser, user: &str, password: &str) {
     browser.fill("#login [name=user]", user);
     browser.fill("#login [name=password]", password);
@@ -73,7 +74,7 @@ fn choose(browser: &Browser, name: &str) {
     browser.wait_for("document.querySelector('#content').childElementCount > 0");
 }
 
-/// Clicks a button of the key that is shown.
+/// Clicks a button of the currently shown key.
 fn click_at_key(browser: &Browser, label: &str) {
     browser.click_button("//*[@id='key']", label);
 }
@@ -95,7 +96,7 @@ fn figure(browser: &Browser, tile: &str) -> String {
     browser.text(&format!("{tile} .figure"))
 }
 
-/// A key of each type.
+/// Creates a key of each type.
 fn fill(client: &mut RawClient) {
     client.command(&[&b"SET"[..], b"a-string", b"line one\nline \xc3\xa4"]);
     client.command(&[&b"SET"[..], b"a-binary\xff", b"\x00\xff\\"]);

@@ -53,7 +53,8 @@ fn a_user_logs_in_and_sees_figures_update() {
             "document.querySelector('#throughput polyline').getAttribute('points').split(' ').length > 3",
         );
         browser.keep_picture(&picture("overview"));
-        // The point under the pointer is described, and the hour that the server has kept is shown.
+        // The chart describes the point under the pointer, and shows the samples of the last hour, which the server
+        // stores.
         browser.run(
             "const plot = document.querySelector('#throughput .plot');
              const { left, right, top } = plot.getBoundingClientRect();

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{assert_no_errors, choose, fill, open, picture, start};
 
-/// The focused element: its label, or its text; empty if the page as a whole has the focus.
+/// Returns the label or text of the focused element; empty if the page as a whole has the focus.
 fn focused(browser: &Browser) -> String {
     let text = browser.run(
         "const at = document.activeElement;
@@ -38,7 +38,7 @@ fn every_action_works_with_the_keyboard_alone() {
     fill(&mut client);
     let browser = Browser::start();
     open(&browser, &server, "");
-    // The dialog has the focus when it opens, in the field of the name.
+    // When the dialog opens, the field of the user name has the focus.
     browser.wait_for("document.activeElement.name === 'user'");
     browser.press(key::TAB);
     browser.press("open-sesame");
@@ -132,7 +132,7 @@ fn pages_are_readable_in_light_dark_and_narrow_windows() {
     ] {
         open(&browser, &server, view);
         browser.wait_for("document.querySelector('#main section')");
-        // Name, user and views take two lines, and the current view is visible among them.
+        // The header with name, user and views takes two lines, and the current view is visible in it.
         let header = "document.querySelector('header').getBoundingClientRect().height < 100";
         assert_eq!(browser.run(&format!("return {header}")), true, "{view}");
         browser.wait_for(

@@ -1,4 +1,4 @@
-//! Limits of pages of other origins and of users with read-only rights.
+//! The restrictions of pages of other origins and of users with read-only rights.
 
 use ember_peers::browser::Browser;
 use ember_testkit::Value;
@@ -52,7 +52,7 @@ fn read_only_users_see_no_edit_controls_and_are_refused() {
             .run("return [...document.querySelectorAll('#key button')].map((button) => button.innerText)");
         assert_eq!(buttons, json!(["Refresh", "Live"]), "{name}");
     }
-    // If the page sends the request nevertheless:
+    // If the page sends the request nevertheless, the server refuses it.
     let refused = browser.run(
         "return import('/dashboard/api.js').then(async ({ runAll }) =>
              (await runAll([['DEL', 'a-list'], ['GET', 'b']])).map((reply) => reply.message))",

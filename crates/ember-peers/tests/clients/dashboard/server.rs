@@ -164,7 +164,7 @@ fn replication_is_shown_as_a_tree_with_lag() {
         "[...document.querySelectorAll('#topology li')].every((it) => it.innerText.includes('up to date'))",
     );
     browser.wait_for("document.querySelectorAll('#replicas tbody tr').length === 2");
-    // A replica that does not read the stream is behind, and the others are not.
+    // A replica that does not read the stream is shown as lagging, the others are not.
     stopped.signal("STOP");
     for _ in 0..8 {
         client.run(&format!("SET big {}", "x".repeat(1 << 20)));

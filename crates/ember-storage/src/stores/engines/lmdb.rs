@@ -1,14 +1,14 @@
 //! LMDB: a copy-on-write B-tree in a mapped file, written in C.
 //!
-//! The map is as large as the address space allows, independent of the file's size: growing it would require a moment
-//! without readers, and addresses are free. A disk error under a mapped page ends the process with SIGBUS, so a
-//! truncated file is detected before it is opened (`length.rs`). LMDB trusts the pages of its file: ember checks the
-//! contents of rows above this layer, but not LMDB's own structures.
+//! The map is as large as the address space allows, independent of the file's size: growing the map would require a
+//! time without readers, and address space costs nothing. A disk error under a mapped page ends the process with
+//! SIGBUS, so a truncated file is detected before it is opened (`length.rs`). LMDB trusts the pages of its file: ember
+//! checks the contents of rows above this layer, but not LMDB's own structures.
 //!
-//! LMDB describes a state in one of two pages, alternately. A reader takes the number of the last state and then reads
-//! its page. If its thread is descheduled in between for a whole commit, the next commit rewrites that page, and the
-//! reader gets a state that is not committed yet, or half of its description (mdb.c 0.9.70, `mdb_txn_renew0`). So a
-//! read is restarted if a commit has begun meanwhile.
+//! LMDB describes a state in one of two pages, alternately. A reader determines the number of the last state and then
+//! reads that state's page. If the reader's thread is descheduled in between for a whole commit, the next commit
+//! rewrites the page, and the reader finds a state that is not committed yet, or an incomplete description (mdb.c
+//! 0.9.70, `mdb_txn_renew0`). So a read is restarted if a commit has begun in between.
 
 mod length;
 
@@ -25,7 +25,7 @@ use crate::stores::engine::{
     EachRow, Engine, EngineKind, Found, Read, Reading, Table, Write, Writing, directory_bytes, end_of_prefix,
 };
 
-/// Sizes to try, from the largest to the smallest useful one: the address space of a process may be limited.
+/// Bounds of the map sizes to try, largest first: the address space of a process may be limited.
 const MAP_BYTES_MAX: usize = 8 << 40;
 const MAP_BYTES_MIN: usize = 1 << 30;
 
@@ -59,7 +59,7 @@ impl LmdbEngine {
                 opened => break opened.map_err(error)?,
             }
         };
-        // Readers of a killed process would otherwise keep old pages forever.
+        // Otherwise the readers of a killed process would prevent the reuse of old pages forever.
         env.clear_stale_readers().map_err(error)?;
         let write = env.write_txn().map_err(error)?;
         let tables = env.create_databases_and_commit(write, |opener, write| {
@@ -83,7 +83,7 @@ fn open_env(path: &Path, map_bytes: usize) -> heed::Result<Env<WithoutTls>> {
     // SAFETY: NO_READ_AHEAD is a hint to the kernel; none of the flags that give up durability or locks is set.
     unsafe { options.flags(EnvFlags::NO_READ_AHEAD) };
     // SAFETY: the folder belongs to the store, whose directory the process has locked (`DirectoryLock`), so no other
-    // process changes the file under the map; LMDB's lock file excludes those that ignore that lock.
+    // process changes the file under the map; LMDB's lock file excludes processes that ignore that lock.
     unsafe { options.open(path) }
 }
 
@@ -119,7 +119,7 @@ impl Engine for LmdbEngine {
     }
 
     fn check(&self) -> Result<(), StoreError> {
-        // Pages have no checksums: the only possible check is that all can be reached.
+        // LMDB's pages have no checksums, so the check only verifies that all rows can be read.
         self.read(&mut |reading| {
             for table in Table::ALL {
                 reading.scan(table, &[], &mut |_, _| ControlFlow::Continue(()))?;
@@ -143,7 +143,7 @@ impl<'e> LmdbReading<'e> {
         loop {
             let before = engine.commits.load(Ordering::SeqCst);
             let transaction = engine.env.read_txn().map_err(error)?;
-            // The state's description was read before this.
+            // Orders the read of the state's description before the read of the commit counter.
             fence(Ordering::SeqCst);
             if engine.commits.load(Ordering::SeqCst) == before {
                 return Ok(LmdbReading { engine, transaction });
@@ -162,7 +162,7 @@ impl Reading for LmdbReading<'_> {
     }
 
     fn scan(&self, table: Table, from: &[u8], each: &mut EachRow<'_>) -> Result<(), StoreError> {
-        // LMDB has no empty keys.
+        // LMDB does not support empty keys.
         let from = if from.is_empty() { Bound::Unbounded } else { Bound::Included(from) };
         let range = (from, Bound::Unbounded);
         for row in self.engine.table(table).range(&self.transaction, &range).map_err(error)? {
@@ -234,7 +234,7 @@ mod tests {
         let (first, _) = read();
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            // More threads than cores, so that they are descheduled at every possible point.
+            // There are more threads than cores, so that threads are descheduled at any point.
             for _ in 0..16 {
                 scope.spawn(|| {
                     while !is_over.load(Ordering::Relaxed) {

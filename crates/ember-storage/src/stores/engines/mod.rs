@@ -14,8 +14,8 @@ use super::engine::{Engine, EngineKind};
 use super::{StoreError, StoreOptions};
 use crate::files::{Disk, DiskError};
 
-/// Opens the engine's files in an existing directory, or creates them under a temporary name first, so that a killed
-/// process leaves no incomplete store.
+/// Opens the engine's files in an existing directory. Files that do not exist are created under a temporary name first,
+/// so that a killed process leaves no incomplete store.
 pub(super) fn open(
     kind: EngineKind,
     disk: &Arc<dyn Disk>,
@@ -35,7 +35,7 @@ pub(super) fn open(
     open_at(kind, disk, &path, options)
 }
 
-/// Whether the engine has files at `path`.
+/// Whether the engine's files exist at `path`.
 fn is_there(kind: EngineKind, disk: &dyn Disk, path: &Path) -> Result<bool, StoreError> {
     let open = |disk: &dyn Disk| match disk.open_to_read(path) {
         Err(error) if error.is_missing() => Ok(false),
@@ -44,7 +44,8 @@ fn is_there(kind: EngineKind, disk: &dyn Disk, path: &Path) -> Result<bool, Stor
     on_disk(kind, disk, open, || path.try_exists())
 }
 
-/// Runs an operation on an engine's files: redb's go through [`Disk`], the other engines access theirs directly.
+/// Runs an operation on an engine's files: redb's files are accessed through [`Disk`], the other engines access theirs
+/// directly.
 fn on_disk<T>(
     kind: EngineKind,
     disk: &dyn Disk,

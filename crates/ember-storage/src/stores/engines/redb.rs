@@ -1,8 +1,8 @@
 //! redb: a copy-on-write B-tree in one file, accessed through [`Disk`].
 //!
 //! Commits save the state of the allocator ("quick repair"), so that opening after a crash does not scan the whole
-//! file. After a disk error redb refuses every operation, and so does a handle whose sync has failed: the file is then
-//! reopened.
+//! file. After a disk error redb refuses every operation, and a handle whose sync has failed refuses writes and syncs,
+//! so the file is reopened.
 
 use std::io;
 use std::ops::{Bound, ControlFlow};
@@ -21,7 +21,7 @@ use crate::stores::engine::{
 };
 use crate::stores::{StoreError, StoreOptions};
 
-/// The offset of the field with the file's length.
+/// The offset of redb's header, which records the file's length.
 const HEADER_OFFSET: u64 = 0;
 
 type Definition = TableDefinition<'static, &'static [u8], &'static [u8]>;
@@ -33,8 +33,8 @@ fn definition(table: Table) -> Definition {
 /// The file as redb accesses it.
 ///
 /// redb syncs a file that has grown before its header may record the new length, and blocks new readers meanwhile. Here
-/// that sync runs before a transaction is committed, when no reader is blocked. If a file grows during the commit
-/// itself, the sync runs when the header is written, and readers of certain pages wait for it.
+/// that sync runs before a transaction is committed, when no reader is blocked. If the file grows during the commit
+/// itself, the sync runs when the header is written, and readers of certain pages wait for the sync.
 #[derive(Clone, Debug)]
 struct Backend {
     file: Arc<dyn StoredFile>,
@@ -44,11 +44,11 @@ struct Backend {
 /// Whether the file is longer than its durable length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Growth {
-    /// It is not.
+    /// The file is not longer.
     None,
-    /// It is, and nothing has been written since it grew.
+    /// The file has grown, and nothing has been written since.
     New,
-    /// It is, and the header must not record the new length yet.
+    /// The file has grown and was written to; the header must not record the new length before a sync.
     Unsynced,
 }
 
@@ -124,7 +124,7 @@ pub(super) struct RedbEngine {
     disk: Arc<dyn Disk>,
     path: PathBuf,
     cache_bytes: usize,
-    /// None if it could not be reopened after an error.
+    /// None if the file could not be reopened after an error.
     opened: RwLock<Option<Opened>>,
 }
 
@@ -163,7 +163,7 @@ impl RedbEngine {
         let result = work(opened.as_ref().ok_or_else(closed)?);
         drop(opened);
         if let Err(StoreError::Disk(_) | StoreError::Io { .. } | StoreError::Engine { .. }) = &result {
-            // The first error is the one that is reported.
+            // The original error is reported, not one of the reopening.
             let _ = self.renew();
         }
         result
@@ -184,7 +184,7 @@ fn open_database(disk: &Arc<dyn Disk>, path: &Path, cache_bytes: usize) -> Resul
         }
         Err(error) => return Err(error.into()),
     };
-    // A new file is created under another name, so an existing one had contents.
+    // A new file is created under another name, so an empty file under this name has lost its contents.
     if is_there && file.size()? == 0 {
         let message = "the file is empty: it was truncated".to_owned();
         return Err(StoreError::EngineDamaged { engine: EngineKind::Redb, message });
@@ -219,7 +219,7 @@ fn error(cause: impl Into<::redb::Error>) -> StoreError {
     match cause.into() {
         ::redb::Error::Io(cause) => match cause.downcast::<DiskError>() {
             Ok(error) => StoreError::Disk(error),
-            // A file that is shorter than its header says.
+            // The file is shorter than its header states.
             Err(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => {
                 StoreError::EngineDamaged { engine, message: "its file is truncated".to_owned() }
             }
@@ -290,7 +290,7 @@ impl Reading for RedbReading {
 
 struct RedbWriting<'t> {
     transaction: &'t WriteTransaction,
-    /// Opened on demand: opening a table for each row would cost as much as the row.
+    /// Open tables, each opened at its first use: opening a table for each row would cost as much as accessing the row.
     tables: [Option<OpenTable<'t>>; Table::ALL.len()],
 }
 

@@ -1,22 +1,22 @@
 //! Atomic visibility of fjall's batches.
 //!
 //! A snapshot of fjall is a number: it contains the rows written under smaller numbers. A batch has one number, and its
-//! commit makes that number the limit of new snapshots once all its rows are in memory. But a thread that writes or
-//! merges tables takes a number, too, and moves the limit past it as soon as the table exists, possibly past a batch of
-//! which only a part is in memory. A snapshot taken at that moment has that part, and soon the rest.
+//! commit makes that number the limit of new snapshots once all its rows are in memory. But a thread that flushes or
+//! merges tables also takes a number, and moves the limit past that number as soon as the table exists, possibly past a
+//! batch of which only a part is in memory. A snapshot taken then contains only that part at first, and soon the rest.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ::fjall::{Database, OwnedWriteBatch, Snapshot};
 use parking_lot::Mutex;
 
-/// Keeps the batches of a database apart from its snapshots.
+/// Ensures that the snapshots of a database contain all or nothing of each batch.
 pub(super) struct Batches {
     /// Held while a batch is committed.
     committing: Mutex<()>,
-    /// Snapshots up to this number contain nothing of the batch that is being committed.
+    /// Snapshots with numbers up to this one contain nothing of the batch that is being committed.
     undisturbed: AtomicU64,
-    /// Counts the begins and ends of changes that consist of several batches: odd during such a change.
+    /// Incremented when a change of several batches begins and when it ends: odd during such a change.
     phases: AtomicU64,
 }
 
@@ -48,12 +48,12 @@ impl Batches {
         self.phases.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Returns a snapshot with all or nothing of each batch, and whether it may lie between the batches of one change.
-    /// Waits only if fjall has moved its limit into a batch.
+    /// Returns a snapshot that contains all or nothing of each batch, and whether it may contain only some batches of
+    /// one change. Waits only if fjall has moved its snapshot limit into a batch.
     pub(super) fn snapshot(&self, database: &Database) -> (Snapshot, bool) {
         let before = self.phases.load(Ordering::SeqCst);
         let mut snapshot = database.snapshot();
-        // If the batch was committed before this check, the snapshot now has all of it.
+        // If the batch was committed before this check, the snapshot now contains all of it.
         if snapshot.seqno() > self.undisturbed.load(Ordering::SeqCst) {
             let _committed = self.committing.lock();
             snapshot = database.snapshot();

@@ -1,14 +1,13 @@
-//! Creates and deletes keyspaces such that the process may be killed at any moment.
+//! Creates and deletes keyspaces so that the process can be killed at any time.
 //!
 //! fjall stores the names and options of keyspaces in a separate tree, and reuses the number of a deleted keyspace. The
 //! rows there have sequence numbers from one counter for all trees, which starts after the highest number in all
-//! *other* trees (seen in 3.1.13). Numbers used only for names are therefore reused after a crash: a name that was
-//! deleted then hides one that was created later, and the database does not open, or one keyspace has the options of
-//! another.
+//! *other* trees (seen in 3.1.13). Numbers used only for names are therefore reused after a crash: the deletion of a
+//! name then hides a later creation, and the database does not open, or one keyspace has the options of another.
 //!
-//! So a row of `meta` is written and synced before each change of names: its number exceeds all numbers used before.
-//! Before the first change of a process the row is written many times, because no row follows the last change of the
-//! previous process.
+//! So a row of `meta` is written and synced before each change of names: the row's sequence number exceeds all numbers
+//! used for names before. Before the first change of a process the row is written many times, because no row was
+//! written after the last change of the previous process.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -32,7 +31,7 @@ pub(super) struct Keyspaces {
 }
 
 impl Keyspaces {
-    /// For a database with the keyspace `meta`.
+    /// Creates the keyspace manager of a database whose keyspace `meta` is open.
     pub(super) fn new(database: &Database, meta: &Keyspace) -> Keyspaces {
         Keyspaces { database: database.clone(), meta: meta.clone(), has_changed: AtomicBool::new(false) }
     }
@@ -59,13 +58,13 @@ impl Keyspaces {
     /// Deletes the keyspace of that name, if it exists.
     pub(super) fn delete_named(&self, batches: &Batches, name: &str) -> ::fjall::Result<()> {
         if self.database.keyspace_exists(name) {
-            // An existing keyspace keeps its own options.
+            // Opening an existing keyspace ignores these options.
             self.delete(batches, self.database.keyspace(name, KeyspaceCreateOptions::default)?)?;
         }
         Ok(())
     }
 
-    /// Writes and syncs a row whose number exceeds those of all names.
+    /// Writes and syncs a row whose sequence number exceeds the numbers of all names.
     fn number(&self, batches: &Batches) -> ::fjall::Result<()> {
         let passed_over = if self.has_changed.load(Ordering::Relaxed) { 0 } else { PASSED_OVER };
         for number in 0..=passed_over {
@@ -89,7 +88,7 @@ mod tests {
 
     use super::*;
 
-    /// Copies the files that a process killed now would leave.
+    /// Copies the files as a process killed now would leave them.
     fn killed(from: &Path, to: &Path) {
         std::fs::create_dir_all(to).unwrap();
         for entry in std::fs::read_dir(from).unwrap() {
@@ -124,12 +123,12 @@ mod tests {
         drop(open(&path));
         for round in 0..8 {
             let (database, keyspaces) = open(&path);
-            // In some rounds numbers are high, in others they would be low.
+            // In every second round many keyspaces are created and deleted first, so that sequence numbers are high.
             for _ in 0..10 * ((round + 1) % 2) {
                 drop(keyspaces.open(&batches, "other", KeyspaceCreateOptions::default).unwrap());
                 keyspaces.delete_named(&batches, "other").unwrap();
             }
-            // Created and deleted by separate processes, each with a keyspace of another kind under the same number.
+            // Separate processes create and delete keyspaces of different kinds under the same number.
             match round % 4 {
                 0 => drop(keyspaces.open(&batches, "plain", KeyspaceCreateOptions::default).unwrap()),
                 1 => keyspaces.delete_named(&batches, "plain").unwrap(),

@@ -2,9 +2,9 @@
 //!
 //! Tables are keyspaces of fjall. To empty them, a commit names a new generation of tables, which becomes valid with
 //! the commit; the old one is deleted afterwards. fjall can empty a keyspace, but not atomically with other changes,
-//! and has had bugs there. After a disk error fjall refuses all writes, so it is reopened.
+//! and that function has had bugs. After a disk error fjall refuses all writes, so it is reopened.
 //!
-//! fjall holds a whole batch in memory. Changes of a commit beyond the memory limit are *staged*:
+//! fjall holds a whole batch in memory. If the changes of a commit exceed the memory limit, they are *staged*:
 //!
 //! ```text
 //! stage    changes go to separate keyspaces, some at a time; no reader uses them yet
@@ -13,9 +13,10 @@
 //! ```
 //!
 //! Readers between the last two steps read staged rows over the tables. If the marker exists at startup, applying
-//! continues; otherwise staged changes are removed. The staging keyspaces are never deleted: fjall may give the number
-//! of a deleted one to another keyspace while its journal still has changes under that number. After [`Writing::clear`]
-//! nothing is staged: the next generation has no readers yet, and takes the changes directly.
+//! continues; otherwise staged changes are removed. The staging keyspaces are never deleted: fjall may assign the
+//! number of a deleted keyspace to another while its journal still contains changes under that number. After
+//! [`Writing::clear`] nothing is staged: the next generation has no readers yet, so the changes are written to it
+//! directly.
 
 mod batches;
 mod keyspaces;
@@ -39,7 +40,7 @@ use crate::stores::engine::{
 };
 use crate::stores::{StoreError, StoreOptions};
 
-/// Longer values are stored in separate files, which compaction does not rewrite.
+/// Size in bytes from which values are stored in separate files, which compaction does not rewrite.
 const SEPARATED_BYTES: u32 = 1024;
 
 /// The row of `meta` that names the generation.
@@ -55,7 +56,7 @@ const STAGED_ROW: u8 = 1;
 /// Approximate memory overhead of a change, beyond its row and the copy of the row in a batch, in bytes.
 const CHANGE_BYTES: usize = 128;
 
-/// Rows with a prefix that are removed per batch.
+/// Maximum number of rows with a prefix that are removed per batch.
 const REMOVED_AT_ONCE: usize = 1024;
 
 /// The tables whose changes are staged; `meta` has few changes.
@@ -77,7 +78,7 @@ fn name_of(table: Table, generation: u64) -> String {
     format!("{}-{generation}", table.name())
 }
 
-/// Returns the row that a staged one becomes, unless it is a removal.
+/// Returns the contents of a staged row; None if it stages a removal.
 fn unstaged(staged: &[u8]) -> Option<&[u8]> {
     staged.split_first().filter(|(first, _)| **first == STAGED_ROW).map(|(_, row)| row)
 }
@@ -87,19 +88,19 @@ struct State {
     keyspaces: Keyspaces,
     generation: u64,
     tables: [Rows; Table::ALL.len()],
-    /// Empty outside a commit.
+    /// The staging keyspaces; empty outside a commit.
     staged: Staged,
 }
 
 pub(super) struct FjallEngine {
     path: PathBuf,
     cache_bytes: u64,
-    /// Memory limit of a table in memory, and of changes that are not staged.
+    /// Memory limit in bytes of a memtable, and of the changes of a commit that are not staged.
     memtable_bytes: u64,
     batches: Batches,
     /// Held during a commit.
     writer: Mutex<()>,
-    /// None if it could not be reopened after an error.
+    /// None if the database could not be reopened after an error.
     state: RwLock<Option<State>>,
 }
 
@@ -147,10 +148,11 @@ impl FjallEngine {
         let staged = |table: Table| self.keyspace(&keyspaces, table, &format!("staged-{}", table.name()));
         let [keys, values, parts] = STAGED_TABLES;
         let staged = [staged(keys)?, staged(values)?, staged(parts)?];
-        // A crash or an error occurred before all staged changes were applied, or before they were valid.
+        // Staged rows exist if a crash or an error occurred before all staged changes were applied, or before they were
+        // valid.
         let counts = tables[Table::Meta as usize].get(STAGED)?.is_some();
         self.empty_staged(&database, &staged, counts.then_some(&tables))?;
-        // Keyspaces of another generation that a crash has left.
+        // Deletes keyspaces of other generations that a crash has left.
         for name in database.list_keyspace_names() {
             if !tables.iter().chain(&staged).any(|table| *table.name() == name) {
                 keyspaces.delete_named(&self.batches, &name)?;
@@ -179,8 +181,8 @@ impl FjallEngine {
             }
         }
         if let Some(tables) = tables {
-            // This sync covers everything before it, which is in the same journal, or in one that was synced when it
-            // was full.
+            // This sync makes all previous changes durable: they are in the same journal, or in one that was synced
+            // when it was full.
             let mut batch = database.batch().durability(Some(PersistMode::SyncAll));
             batch.remove(&tables[Table::Meta as usize], STAGED);
             self.batches.commit(database, batch)?;
@@ -188,8 +190,8 @@ impl FjallEngine {
         Ok(())
     }
 
-    /// Like [`FjallEngine::empty_staged`] for some rows of one table; returns the key of the last one, if there may be
-    /// more.
+    /// Like [`FjallEngine::empty_staged`] for some rows of one table; returns the key of the last of these rows, if
+    /// there may be more.
     fn move_staged(
         &self,
         database: &Database,
@@ -239,13 +241,13 @@ impl FjallEngine {
         let result = work(state.as_ref().ok_or_else(|| error(::fjall::Error::Poisoned))?);
         drop(state);
         if let Err(StoreError::Io { .. } | StoreError::Engine { .. }) = &result {
-            // The first error is the one that is reported.
+            // The original error is reported, not one of the reopening.
             let _ = self.renew();
         }
         result
     }
 
-    /// Switches to the tables of the next generation.
+    /// Switches to the given tables of the next generation.
     fn begin_generation(&self, generation: u64, tables: [Rows; Table::ALL.len()]) -> Result<(), StoreError> {
         let mut state = self.state.write();
         let Some(state) = &mut *state else { return Ok(()) };
@@ -338,11 +340,11 @@ impl Engine for FjallEngine {
             Ok(begun) => {
                 begun.map_or(Ok(()), |(generation, tables)| self.begin_generation(generation, tables))
             }
-            // Reopening applies the rest.
+            // Reopening applies the remaining staged changes.
             Err(_) if counts => self.renew(),
             Err(error) => {
                 if is_spilled {
-                    // Reopening discards staged changes. The first error is the one that is reported.
+                    // Reopening discards staged changes. The original error is reported, not one of the reopening.
                     let _ = self.renew();
                 }
                 Err(error)
@@ -430,16 +432,16 @@ impl Reading for FjallReading<'_> {
 struct FjallWriting<'s> {
     engine: &'s FjallEngine,
     state: &'s State,
-    /// The last change of each row, None for a removal: the changes in a batch of fjall have no order.
+    /// The last change of each row, None for a removal: fjall does not apply the changes of a batch in order.
     rows: [BTreeMap<Vec<u8>, Option<Vec<u8>>>; Table::ALL.len()],
-    /// A lower estimate of their memory, in bytes.
+    /// A low estimate of the memory of `rows`, in bytes.
     rows_bytes: usize,
     /// The tables that are valid after the commit.
     tables: [Rows; Table::ALL.len()],
     is_cleared: bool,
-    /// Whether changes before those in `rows` are staged.
+    /// Whether earlier changes of this commit than those in `rows` are staged.
     is_staged: bool,
-    /// Whether any changes are in files already.
+    /// Whether any changes of this commit have been written to files.
     is_spilled: &'s mut bool,
 }
 
@@ -513,7 +515,7 @@ impl Writing for FjallWriting<'_> {
         for rows in there.into_iter().flatten() {
             let mut from = Bound::Included(UserKey::from(prefix));
             loop {
-                // In steps, as in `move_staged`.
+                // In steps of few rows, for the reason given in `move_staged`.
                 let row_keys =
                     rows.range((from, Bound::Unbounded)).take(REMOVED_AT_ONCE).map(|row| row.key());
                 let row_keys: Vec<UserKey> = row_keys.collect::<::fjall::Result<_>>().map_err(error)?;
@@ -530,7 +532,7 @@ impl Writing for FjallWriting<'_> {
     }
 
     fn clear(&mut self) -> Result<(), StoreError> {
-        // Rows that a failed commit has left under these names must not reappear.
+        // Rows that a failed commit has left in keyspaces of these names must not reappear.
         let next = self.state.generation + 1;
         if self.is_cleared {
             return STAGED_TABLES.into_iter().try_for_each(|table| self.remove_prefix(table, &[]));

@@ -1,5 +1,5 @@
-//! Checks that LMDB's file has all pages that it refers to. LMDB reads pages through a map, and reading past the end of
-//! the file ends the process by SIGBUS, so this check precedes opening the file.
+//! Checks that LMDB's file contains all pages that it refers to. LMDB reads pages through a map, and reading past the
+//! end of the file ends the process by SIGBUS, so this check precedes opening the file.
 //!
 //! ```text
 //! page 0, page 1   a state each: the page's head, magic, version, address, map size, two trees (free pages, tables), the
@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Numbers are in the processor's byte order. A file as long as its state requires is accepted without reading its
-//! pages. A shorter one may be complete, because pages that were freed before they were written may be missing. In that
-//! case all reachable pages are checked. O(1), or O(pages) for a shorter file.
+//! pages. A shorter file may be complete, because pages that were freed before they were written may be missing, so all
+//! of its reachable pages are checked. O(1), or O(pages) for a shorter file.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -25,12 +25,12 @@ const FILE_NAME: &str = "data.mdb";
 
 const MAGIC: u64 = 0xBEEF_C0DE;
 
-/// The valid page sizes.
+/// The range of valid page sizes in bytes.
 const PAGE_BYTES_MIN: u64 = 256;
 const PAGE_BYTES_MAX: u64 = 65_536;
 
-/// A page begins with its number; at offset 10 are flags, at 12 the end of the offsets of its nodes, or the number of
-/// pages of a value.
+/// Length of a page's head in bytes: the page's number; at offset 10 flags; at offset 12 the end of the node offsets,
+/// or the number of pages of a value.
 const PAGE_HEAD_BYTES: usize = 16;
 const FLAGS_AT: usize = 10;
 const COUNT_AT: usize = 12;
@@ -38,7 +38,7 @@ const BRANCH: u64 = 0x01;
 const LEAF: u64 = 0x02;
 const LEAF_WITHOUT_VALUES: u64 = 0x20;
 
-/// Offsets of a state's fields, from the beginning of its page.
+/// Offsets of a state's fields in bytes, from the beginning of its page.
 const MAGIC_AT: usize = 16;
 const PAGE_BYTES_AT: usize = 40;
 const FREE_ROOT_AT: usize = 80;
@@ -47,18 +47,19 @@ const LAST_PAGE_AT: usize = 136;
 const NUMBER_AT: usize = 144;
 const STATE_BYTES: usize = 152;
 
-/// A node: the size of its value in two halves, flags, the size of its key, the key, the value.
+/// Offsets of the fields of a node in bytes. A node contains the size of its value in two halves, flags, the size of
+/// its key, the key and the value.
 const NODE_FLAGS_AT: usize = 4;
 const KEY_BYTES_AT: usize = 6;
 const NODE_HEAD_BYTES: usize = 8;
 const IN_PAGES: u64 = 0x01;
 const TREE: u64 = 0x02;
 
-/// The offset of a tree's root; an empty tree has none.
+/// Offset of the root page's number in a tree's description, in bytes; an empty tree has no root.
 const ROOT_AT: usize = 40;
 const NO_PAGE: u64 = u64::MAX;
 
-/// Checks the file in the folder of a store; a folder without one is not a store yet.
+/// Checks the file in the folder of a store, if it exists; a new store has none yet.
 ///
 /// # Errors
 /// If the file is truncated, or cannot be read. Other problems are left for LMDB to report.
@@ -83,7 +84,7 @@ fn damaged(message: String) -> StoreError {
 
 enum Problem {
     Io(io::Error),
-    /// A referenced page is past the end of the file.
+    /// A referenced page is beyond the end of the file.
     CutOff,
     /// A page has impossible contents.
     Strange,
@@ -99,7 +100,7 @@ struct Pages {
 }
 
 impl Pages {
-    /// The pages of a file of `len` bytes; None if it does not begin like LMDB's files.
+    /// Opens a file of `len` bytes; None if it does not begin like LMDB's files.
     fn new(file: File, len: u64) -> Result<Option<Pages>, Problem> {
         let mut pages = Pages { file, len, page_bytes: 0, state: [0; STATE_BYTES] };
         let mut first = [0; STATE_BYTES];
@@ -124,14 +125,14 @@ impl Pages {
         }
     }
 
-    /// Whether the file has all pages of the newer state.
+    /// Checks that the file contains all pages of the newer state.
     fn check(&self) -> Result<(), Problem> {
         if self.has(number(&self.state, LAST_PAGE_AT, 8)?) {
             return Ok(());
         }
         let mut next = vec![number(&self.state, FREE_ROOT_AT, 8)?, number(&self.state, TABLES_ROOT_AT, 8)?];
         let mut page = vec![0; self.page_bytes as usize];
-        // Each page is reached once; otherwise the trees are invalid.
+        // A valid tree reaches each page only once; the limit ends the loop for invalid trees.
         let mut left = self.len / self.page_bytes;
         while let Some(at) = next.pop() {
             if at == NO_PAGE {
@@ -147,14 +148,14 @@ impl Pages {
         Ok(())
     }
 
-    /// Whether the file reaches to the end of a page.
+    /// Whether the file contains all of a page.
     fn has(&self, page: u64) -> bool {
         page.checked_add(1)
             .and_then(|pages| pages.checked_mul(self.page_bytes))
             .is_some_and(|end| end <= self.len)
     }
 
-    /// Adds the pages below this one to `next`, and checks those of its values.
+    /// Adds the child pages of `page` to `next`, and checks the pages of its values.
     fn follow(&self, page: &[u8], next: &mut Vec<u64>) -> Result<(), Problem> {
         let flags = number(page, FLAGS_AT, 2)?;
         if flags & (BRANCH | LEAF) == 0 {
@@ -181,7 +182,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Whether the file has all pages of the value that begins with page `first`.
+    /// Checks that the file contains all pages of the value that begins with page `first`.
     fn check_value(&self, first: u64) -> Result<(), Problem> {
         if !self.has(first) {
             return Err(Problem::CutOff);
@@ -194,7 +195,7 @@ impl Pages {
     }
 }
 
-/// A number of `size` bytes, eight at most.
+/// Reads a number of `size` bytes (at most 8) at offset `at`.
 fn number(bytes: &[u8], at: usize, size: usize) -> Result<u64, Problem> {
     let digits = at.checked_add(size).and_then(|end| bytes.get(at..end)).ok_or(Problem::Strange)?;
     let digit = |number: u64, &byte: &u8| number << 8 | u64::from(byte);
