@@ -70,7 +70,7 @@ pub(super) struct Rewriting {
 pub(crate) struct BaseWritten {
     /// The file of the base; `None` if the data are in a store.
     pub(super) result: Result<Option<BaseFile>, String>,
-    /// The claim on snapshots, held so that no other snapshot begins earlier.
+    /// The claim on snapshots, held until the base is installed, so that no other snapshot begins before.
     pub(super) claim: Claim,
 }
 

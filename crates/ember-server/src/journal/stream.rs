@@ -95,7 +95,7 @@ pub(crate) trait Subscriber: Send {
     /// Returns the number up to which the subscriber does not delay replies.
     fn released(&self) -> u64;
 
-    /// Returns how long the subscriber needs no call.
+    /// Returns the time until the subscriber must be called again.
     fn pause(&self) -> Pause;
 
     /// Whether the subscriber has stopped.
