@@ -49,6 +49,8 @@ use crate::snapshot::emptying;
 use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
 use crate::system::abort_on_panic::AbortOnPanic;
+#[cfg(feature = "jemalloc")]
+use crate::system::allocator;
 use crate::system::clock::unix_ms;
 use crate::system::driver::Driver;
 use crate::system::heap;
@@ -61,7 +63,7 @@ use crate::system::random_name::random_name;
 use crate::system::supervisor;
 #[cfg(target_os = "linux")]
 use crate::system::time_slice;
-use crate::system::{affinity, allocator, daemon, process_title};
+use crate::system::{affinity, daemon, process_title};
 use crate::tiers::records::Records;
 use crate::tiers::{Tiers, demotion, memory_budget, reading};
 use crate::tls::Tls;
@@ -130,6 +132,7 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
     rename_commands(&mut registry, &config.renames)?;
     let handlers: &'static [_] = handlers.leak();
     let bio_cpulist = config.bio_cpulist.clone();
+    #[cfg(feature = "jemalloc")]
     allocator::promise_zeros_on_growth();
     reclaim::prepare_thread(move || affinity::keep_to(&bio_cpulist, "bio_cpulist"));
     let processors = thread::available_parallelism().map_or(1, usize::from);
