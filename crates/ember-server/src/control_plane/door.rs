@@ -12,10 +12,9 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use ember_config::BindAddress;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
 use hyper::{HeaderMap, Uri};
-
-use ember_config::BindAddress;
 
 /// The user name and password of a request.
 #[derive(Clone, PartialEq, Eq)]

@@ -7,10 +7,9 @@
 use std::io;
 use std::path::Path;
 
+use ember_config::Config;
 use ember_persistence::files::{DirectoryLock, LockError};
 use parking_lot::Mutex;
-
-use ember_config::Config;
 
 /// The data directory: the server's working directory.
 const DIRECTORY: &str = ".";

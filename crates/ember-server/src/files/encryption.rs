@@ -6,10 +6,9 @@
 
 use std::path::Path;
 
+use ember_config::Config;
 use ember_persistence::encryption::{Encryption, FileSource};
 use parking_lot::Mutex;
-
-use ember_config::Config;
 
 /// The keys with which files are written and read.
 pub(crate) struct FileEncryption(Mutex<Current>);
@@ -110,9 +109,8 @@ mod keys {
 
 #[cfg(not(feature = "encryption"))]
 mod keys {
-    use ember_persistence::encryption::KEY_VARIABLE;
-
     use ember_config::Config;
+    use ember_persistence::encryption::KEY_VARIABLE;
 
     use super::Current;
 

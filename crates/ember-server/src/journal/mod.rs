@@ -24,10 +24,9 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::thread::Thread;
 
 use crossbeam_utils::CachePadded;
+use ember_config::SYNC_REPLICAS_MAX;
 use emberkv_core::journal::{Journal, Segment, Sequence};
 use parking_lot::Mutex;
-
-use ember_config::SYNC_REPLICAS_MAX;
 
 use stream::{Pause, Stream};
 

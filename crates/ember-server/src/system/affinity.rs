@@ -1,8 +1,7 @@
 //! The CPU affinity of a thread and of the threads that it starts.
 
-use rustix::thread::{CpuSet, sched_setaffinity};
-
 use ember_config::CpuList;
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// Restricts the calling thread to the cores of `list`, the value of `parameter`; an empty list changes nothing. Logs
 /// errors of the system.

@@ -3,9 +3,8 @@
 use std::fs;
 use std::io;
 
-use parking_lot::Mutex;
-
 use ember_config::{Config, OomScoreAdj};
+use parking_lot::Mutex;
 
 const FILE: &str = "/proc/self/oom_score_adj";
 

@@ -23,12 +23,11 @@ use rustls::{ServerConfig, ServerConnection};
 
 use certificate::Certificate;
 pub(crate) use client::client_config;
+use ember_config::{Config, TlsAuthClientsUser};
 use failures::Failures;
 pub(crate) use failures::explain_primary;
 use files::FileStates;
 pub(crate) use stream::{Received, TlsStream};
-
-use ember_config::{Config, TlsAuthClientsUser};
 
 /// The settings for new TLS connections.
 struct Settings {

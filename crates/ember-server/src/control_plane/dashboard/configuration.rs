@@ -4,10 +4,9 @@
 
 use std::collections::HashMap;
 
+use ember_config::{Description, descriptions};
 use ember_protocol::client::Value;
 use serde_json::{Value as Json, json};
-
-use ember_config::{Description, descriptions};
 
 /// Returns the parameters in a reply of CONFIG GET, each once, in the order of the documentation.
 pub(super) fn of(reply: &Value) -> Vec<Json> {
