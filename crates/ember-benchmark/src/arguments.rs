@@ -158,7 +158,7 @@ pub(crate) struct WorkOptions {
     pub(crate) ttl: Option<u32>,
 }
 
-/// How keys are drawn.
+/// The distribution of the keys of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KeyPattern {
     /// All keys equally often.

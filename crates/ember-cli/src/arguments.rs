@@ -83,7 +83,7 @@ pub(crate) struct SessionOptions {
     pub(crate) verbose: bool,
 }
 
-/// How commands are run.
+/// Options of running commands.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Commands")]
 pub(crate) struct RunOptions {

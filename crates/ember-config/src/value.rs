@@ -250,7 +250,7 @@ choices! {
         No = "no",
     }
 
-    /// How a replica applies the stream of its primary.
+    /// The mode in which a replica applies the stream of its primary.
     ReplicaApply {
         /// In parallel, on all cores.
         Parallel = "parallel",

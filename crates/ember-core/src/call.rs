@@ -104,7 +104,7 @@ pub enum Attempt {
     Fetch,
 }
 
-/// How a call waits.
+/// The ways in which a call may wait.
 pub struct Wait {
     /// The timeout in ms; `None` means no timeout.
     pub timeout_ms: Option<u64>,
@@ -137,7 +137,7 @@ pub struct KeyspaceCall<'c> {
 /// The part of a call that runs while the locks of its keys are held.
 pub type Locked<'c> = Box<dyn FnOnce(&mut Call<'_, '_>) -> CommandResult + 'c>;
 
-/// How a data command is run.
+/// The way in which a data command runs.
 #[derive(Clone, Copy, Debug)]
 pub enum Run {
     /// The handler runs while the shards of the call's keys are locked.

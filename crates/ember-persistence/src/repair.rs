@@ -41,7 +41,7 @@ pub struct Repaired {
     pub kept_keys: u64,
     /// The names of keys whose values were damaged, each with its error.
     pub lost_keys: Vec<(Vec<u8>, RdbError)>,
-    /// Why the copy ends before the end of the file, and at which offset; `None` if it is complete.
+    /// The reason why the copy ends before the end of the file, and the offset; `None` if it is complete.
     pub cut: Option<String>,
     /// Features that were omitted because the target server lacks them.
     pub unsupported: UnsupportedFeatures,

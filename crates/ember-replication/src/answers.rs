@@ -14,7 +14,7 @@ const ID_DIGITS: usize = 40;
 /// The maximum accepted offset: a stream that is written to for a thousand years stays below it.
 const OFFSET_MAX: u64 = 1 << 62;
 
-/// How the primary continues, according to its reply to PSYNC.
+/// The primary's reply to PSYNC: a full or a partial sync.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The primary continues after the replica's position; the history may have a new replication ID.
@@ -51,7 +51,7 @@ fn is_id(word: &str) -> bool {
     word.len() == ID_DIGITS && word.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// How a replica recognizes the end of a full sync.
+/// The mark by which a replica recognizes the end of a full sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyEnd {
     /// The RDB file has this number of bytes.

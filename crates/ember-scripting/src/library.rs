@@ -71,7 +71,7 @@ pub fn head(code: &[u8]) -> Result<(Vec<u8>, &[u8]), CommandError> {
     Ok((name, shebang.body))
 }
 
-/// How FUNCTION RESTORE combines restored libraries with existing ones.
+/// The policy by which FUNCTION RESTORE combines restored libraries with existing ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// Existing libraries are removed first.

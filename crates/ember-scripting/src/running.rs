@@ -43,7 +43,7 @@ struct Place {
 pub struct Busy {
     /// Whether the program is a function of a library.
     pub is_function: bool,
-    /// How long the program has been running.
+    /// The time for which the program has been running.
     pub duration: Duration,
     /// The program's call, if it is recorded already.
     pub call: Option<Arc<RunningCall>>,

@@ -1,6 +1,6 @@
 //! Values with elements: one module per type, separate from the commands on them.
 //!
-//! An entry owns an [`Aggregate`] behind one pointer. For that, a type must implement [`Collection`].
+//! An entry owns an [`Aggregate`] through one pointer. For that, a type must implement [`Collection`].
 //!
 //! The types are recursive: an entry owns an aggregate, and the tables of large aggregates own entries ([`elements`]).
 //! `entry`, `table`, `elements`, `aggregate` and the types with tables refer to each other; all other modules are above

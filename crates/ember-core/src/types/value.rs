@@ -2,7 +2,7 @@
 
 use crate::memory::{LargeRef, grows_by_zeros};
 
-/// The size in bytes from which values are stored behind a shared pointer instead of inside the entry.
+/// The size in bytes from which values are stored in a shared allocation instead of inside the entry.
 ///
 /// From the same size on, the parser receives arguments into buffers of their own, so that such a buffer becomes the
 /// value without a copy.
@@ -62,7 +62,7 @@ pub enum StringValue<'a> {
     Int(i64),
     /// Bytes inside the entry.
     Inline(&'a [u8]),
-    /// Bytes behind a shared pointer.
+    /// Bytes in a shared allocation.
     Large(LargeRef<'a>),
 }
 

@@ -286,7 +286,7 @@ fn compare(policy: EvictionPolicy, s: f64, shift: Option<usize>, accesses_per_s:
     (ours, exact)
 }
 
-/// Accesses per second, so many that all cached keys are accessed within a few ticks of the LRU clock.
+/// The number of accesses per second at which all cached keys are accessed within a few ticks of the LRU clock.
 const FAST: usize = 10_000;
 
 #[test]

@@ -47,7 +47,7 @@ pub struct TornEnd {
     pub what: &'static str,
 }
 
-/// Why reading stops at an offset.
+/// The reason why reading stops at an offset.
 enum Stop {
     /// The input ends.
     Ends,

@@ -16,7 +16,7 @@ pub struct RdbError {
     pub file: PathBuf,
     /// The offset of the problem; in an encrypted file, the offset in the plain contents.
     pub offset: u64,
-    /// What is wrong at that offset.
+    /// The problem at that offset.
     pub problem: RdbProblem,
 }
 

@@ -7,7 +7,7 @@ use emberkv_core::rdb::{Kind, VECTOR_INDEX_MODULE, VECTOR_SET_MODULE};
 use super::reader::module_name;
 use super::{RdbProblem, Source};
 
-/// Why copying a value has stopped early.
+/// The reason why copying a value stopped early.
 pub(super) enum Stop {
     /// The value exceeds the limit. The bytes copied so far are consumed from the source.
     TooLong,

@@ -143,7 +143,7 @@ fn load_store(server: &'static Server, config: &Config, engine: EngineKind) -> R
     OpenedFiles::continue_files(directory, None).map_err(|error| error.to_string())
 }
 
-/// How long a reload waits until the files contain all earlier writes.
+/// The maximum time that a reload waits until the files contain all earlier writes.
 const WRITTEN_WITHIN: Duration = Duration::from_secs(10);
 
 /// Waits until the files contain all records, then replaces the keys and libraries in memory by the contents of the

@@ -26,7 +26,8 @@ use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::affinity;
 use crate::tiers::Tiers;
 
-/// How long enabling an AOF waits until the previous AOF is closed and the thread that writes its base has ended.
+/// The maximum time that enabling an AOF waits until the previous AOF is closed and the thread that writes its base has
+/// ended.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 
 /// The data set at one moment, from which a base is written.

@@ -9,7 +9,7 @@ use emberkv_core::dispatch::Access;
 use emberkv_core::error::{CommandError, quoted, quoted_up_to};
 use emberkv_core::spec::{self, Example, Flags, Group, Spec};
 
-/// How a command is executed.
+/// The way in which a command is executed.
 #[derive(Clone, Copy)]
 pub(crate) enum Handler {
     /// ember-core executes the command on the keyspace.
@@ -28,7 +28,7 @@ pub(crate) struct Command {
     name: &'static str,
     /// The name of the specification in lower case; for a subcommand, with its container: `client|list`.
     pub(crate) full_name: String,
-    /// How the command is executed.
+    /// The way in which the command is executed.
     pub(crate) handler: Handler,
     /// The locks that the command's keys need.
     pub(crate) access: Access,

@@ -13,7 +13,7 @@ use super::round::Round;
 use super::watchers::{Marked, State};
 use crate::system::driver::Bell;
 
-/// What waits for cold values to be fetched.
+/// The call or query that waits for cold values to be fetched.
 #[derive(Clone, Debug)]
 pub(crate) enum Awaiting {
     /// The connection with this token and client id, parked at the command that needs the values.

@@ -39,9 +39,9 @@ struct LinkState {
     has_ended: bool,
     /// The address of the connection: its worker, its token there, and the client id.
     address: Option<(usize, usize, u64)>,
-    /// Why the link must not be resumed, if so.
+    /// The reason why the link must not be resumed; `None` if it may.
     failure: Option<String>,
-    /// Why the connection is closed, or about to be.
+    /// The reason why the connection is closed or about to be closed.
     why: Option<String>,
 }
 

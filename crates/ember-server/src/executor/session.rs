@@ -13,7 +13,7 @@ use crate::clients::blocked::Blocked;
 use crate::clients::client::Client;
 use crate::server::Server;
 
-/// What happens to a connection after a call, once the reply is written.
+/// The next step of a connection after a call whose reply is written.
 pub(crate) enum Outcome {
     /// The connection continues.
     Done,

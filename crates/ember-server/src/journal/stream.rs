@@ -102,7 +102,7 @@ pub(crate) trait Subscriber: Send {
     fn is_over(&self) -> bool;
 }
 
-/// How long the journal's thread may sleep, unless it is called.
+/// The maximum time that the journal's thread sleeps unless it is called.
 #[derive(Clone, Copy)]
 pub(crate) enum Pause {
     /// For this time, even if records are published.

@@ -36,7 +36,7 @@ impl Kind {
     }
 }
 
-/// How the values of a metric are read.
+/// The way in which the values of a metric are read.
 #[derive(Clone, Copy)]
 pub(super) enum Source {
     /// A single value.

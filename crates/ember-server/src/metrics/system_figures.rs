@@ -9,7 +9,7 @@ use crate::server::Server;
 use crate::system::heap::{Allocator, allocator, resident_bytes};
 use crate::system::processor_time::ProcessorTime;
 
-/// How long the figures are cached.
+/// The time for which the figures are cached.
 const KEPT: Duration = Duration::from_millis(100);
 
 /// The figures read at one moment.

@@ -10,7 +10,7 @@ use super::target::Target;
 use super::transfer::{Transferred, transfer};
 use crate::server::Server;
 
-/// How long an unused connection is kept.
+/// The time for which an unused connection is kept open.
 const KEPT_TIME: Duration = Duration::from_secs(10);
 
 /// The maximum number of kept connections.

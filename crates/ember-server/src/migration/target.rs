@@ -17,7 +17,7 @@ const LINE_BYTES_MAX: usize = 4096;
 /// The maximum number of bytes sent in one step.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Why a transfer failed.
+/// The reason why a transfer failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
     /// No connection could be established.

@@ -194,7 +194,7 @@ pub(crate) struct WorkerStats {
     pub(crate) busy_nanoseconds: Counter,
     /// The time in ns that the worker has spent waiting for work, updated once per turn.
     pub(crate) idle_nanoseconds: Counter,
-    /// How many times `sync-replicas` delayed a connection's replies.
+    /// The number of times that `sync-replicas` delayed a connection's replies.
     pub(crate) sync_waits: Counter,
     /// Connections closed because too few replicas acknowledged in time.
     pub(crate) sync_timeouts: Counter,

@@ -20,7 +20,7 @@ bitflags! {
         const SNAPSHOT_FAILED = 4;
         /// Writes to the append-only file have failed: commands that write are refused.
         const AOF_FAILED = 8;
-        /// The append-only file lags too far behind: commands that write wait.
+        /// Records wait for the append-only file for too long, or with too many bytes: commands that write wait.
         const AOF_LAGS = 16;
         /// Many pushes are queued for a busy worker: commands wait.
         const PUSHES_LAG = 32;

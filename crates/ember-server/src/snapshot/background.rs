@@ -23,8 +23,8 @@ use crate::system::clock::unix_ms;
 /// Pause in ms after a failed save before the next automatic attempt.
 const RETRY_AFTER_MS: i64 = 5000;
 
-/// How long a shutdown waits until the thread has noticed that its save is aborted: writing one piece takes less time,
-/// unless the disk hangs.
+/// The maximum time that a shutdown waits until the thread has noticed that its save is aborted: writing one piece
+/// takes less time, unless the disk hangs.
 pub(crate) const GIVE_UP_WAIT: Duration = Duration::from_secs(2);
 
 /// The state of BGSAVE.
@@ -45,7 +45,7 @@ pub(crate) struct Background {
     ended: Condvar,
 }
 
-/// Why a background save could not begin.
+/// The reason why a background save could not begin.
 pub(crate) enum Unbegun {
     /// Another snapshot is running.
     Taken(Purpose),

@@ -175,7 +175,7 @@ pub(crate) fn load_at_start(server: &Server, between: Option<Between<'_>>) -> Re
     load_from(server, &config, &mut reader, path, Present::Refused, total, between)
 }
 
-/// How to treat keys and libraries that exist in memory and in the file.
+/// The policy for keys and libraries that exist in memory and in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Present {
     /// An existing key or library is an error.

@@ -279,7 +279,7 @@ fn workers_are_either_busy_or_idle() {
         }
         wait_until("both have worked, and waited for their ticks", || {
             let now = parts(&samples(&scrape(server)));
-            // A turn is counted when it ends: the counters are slightly behind the clock, never ahead of it.
+            // A turn is counted when it ends, so the counted time never exceeds the uptime.
             assert!(now.iter().all(|(busy, idle, uptime)| busy + idle <= *uptime));
             now.iter()
                 .zip(&begun)

@@ -35,7 +35,8 @@ impl Slot {
         std::mem::replace(self, new)
     }
 
-    /// Returns another owner of a value stored behind a pointer; `None` for values inside the entry. O(1).
+    /// Returns another owner of a value that the entry refers to by a pointer; `None` for values inside the entry.
+    /// O(1).
     ///
     /// The value of the other owner never changes: if the entry's value is changed while that owner exists, the entry
     /// copies it first.

@@ -8,10 +8,10 @@
 //! tags, so it continues at the right place even if the table has changed between two steps. A saved entry is assigned
 //! the shard's generation, which new entries have from the beginning, so no entry is saved twice.
 //!
-//! Values that are *apart* (behind a pointer, and not small) are shared, not copied: this takes constant time under the
-//! lock, whatever their size. A change of a shared *heavy* value would copy the whole value. To avoid such copies,
-//! [`crate::keyspace::snapshot::Saver`] saves heavy values one at a time, and calls that would change such a value wait
-//! until it is saved ([`ShardData::must_wait`]).
+//! Values that are *apart* (referenced by a pointer, and not small) are shared, not copied: this takes constant time
+//! under the lock, whatever their size. A change of a shared *heavy* value would copy the whole value. To avoid such
+//! copies, [`crate::keyspace::snapshot::Saver`] saves heavy values one at a time, and calls that would change such a
+//! value wait until it is saved ([`ShardData::must_wait`]).
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use super::{RANK_BITS, REGISTERS};
 /// The constant factor of the estimate: `1 / (2 ln 2)`.
 const ALPHA: f64 = 0.721_347_520_444_481_7;
 
-/// How often each value occurs among the registers.
+/// The number of registers with each value.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     /// The number of registers with each value; a register has six bits.

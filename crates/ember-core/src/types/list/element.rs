@@ -13,7 +13,7 @@ pub enum Element<'a> {
     Integer(i64),
     /// Bytes inside a node.
     Bytes(&'a [u8]),
-    /// Bytes too large for the listpack of a node, behind a pointer of their own.
+    /// Bytes too large for the listpack of a node, in an allocation of their own.
     Large(&'a Arc<Vec<u8>>),
 }
 
@@ -123,7 +123,7 @@ impl<'a> NewElement<'a> {
         }
     }
 
-    /// Returns the bytes behind a shared pointer.
+    /// Returns the bytes of a shared pointer.
     pub(super) fn into_shared(self) -> Arc<Vec<u8>> {
         match self {
             NewElement::Bytes(bytes) => Arc::new(bytes.to_vec()),

@@ -8,8 +8,8 @@
 //!
 //! A removed element can keep its slot until the index has repaired its graph; it has no place in the order.
 //!
-//! Chunks and leaves are behind shared pointers, so a copy of all elements copies one pointer per chunk and leaf.
-//! Shared chunks and leaves are copied before they are changed.
+//! Chunks and leaves are reference-counted (`Arc`): a copy of all elements copies one pointer per chunk and leaf, and a
+//! shared chunk or leaf is copied before it is changed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -107,7 +107,7 @@ impl<'e> Element<'e> {
     }
 }
 
-/// Vectors behind shared pointers, with a count of their bytes.
+/// Reference-counted vectors, with a count of their bytes.
 #[derive(Debug)]
 struct Shared<T> {
     parts: Vec<Arc<Vec<T>>>,

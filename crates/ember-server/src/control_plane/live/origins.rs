@@ -1,15 +1,14 @@
 //! The web pages that may watch: those with an origin in `http-watch-origins`.
 //!
 //! A browser sends the origin of the page if it differs from that of the server, and lets the page read the response
-//! only if the response contains this origin. A request without an origin comes from a page of the same origin (behind
-//! a proxy that serves both), or not from a page.
+//! only if the response contains this origin. A request without an origin comes from a page of the same origin (if a
+//! proxy serves the page and ember under one name), or from a program other than a browser.
 
+use ember_config::origins::Origins;
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_MAX_AGE, HeaderMap, HeaderValue, ORIGIN, VARY,
 };
-
-use ember_config::origins::Origins;
 
 /// The number of seconds for which a browser may cache a preflight response.
 const PREFLIGHT_SECONDS: &str = "600";
@@ -17,7 +16,7 @@ const PREFLIGHT_SECONDS: &str = "600";
 /// The kind of page that sent a request, according to the request's headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Page {
-    /// The request comes from a page of the same origin, or not from a page.
+    /// The request comes from a page of the same origin, or from a program other than a browser.
     Own,
     /// The request comes from a page of this allowed origin.
     Allowed(HeaderValue),

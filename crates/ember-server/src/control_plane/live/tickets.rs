@@ -19,7 +19,7 @@ const TICKETS_MAX: usize = 1024;
 /// The user of requests without a password.
 const DEFAULT_USER: &[u8] = b"default";
 
-/// All unused tickets. The password behind a ticket is checked again when the ticket is used, so that changes since
+/// All unused tickets. The password of a ticket's user is checked again when the ticket is used, so that changes since
 /// then take effect.
 pub(super) struct Tickets(Mutex<Unused>);
 

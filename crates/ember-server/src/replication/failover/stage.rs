@@ -36,7 +36,7 @@ pub(crate) struct Wish {
     pub(crate) target: Option<(String, u16)>,
     /// Whether a replica takes over at the timeout even if it does not have the whole stream.
     pub(crate) is_forced: bool,
-    /// How long writes are paused at most, in ms.
+    /// The maximum pause of writes in ms.
     pub(crate) timeout_ms: Option<i64>,
 }
 

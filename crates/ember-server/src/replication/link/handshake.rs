@@ -67,7 +67,7 @@ pub(super) fn introduce(channel: &mut Channel, config: &Config) -> Result<(), St
     Ok(())
 }
 
-/// Why a handshake request received no usable reply.
+/// The reason why a handshake request received no usable reply.
 pub(super) enum NoAnswer {
     /// The primary replied with this error.
     Refused(String),

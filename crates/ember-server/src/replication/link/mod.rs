@@ -106,9 +106,9 @@ struct State {
     /// When the last link ended, Unix time in ms.
     down_since_ms: i64,
     copy: CopyProgress,
-    /// Why no new link is established, if reconnecting has stopped.
+    /// The reason why no new link is established; `None` unless reconnecting has stopped.
     stopped: Option<String>,
-    /// Why the server has its role, and since when, Unix time in ms.
+    /// The reason for the server's role, and the Unix time in ms since which it has the role.
     why: String,
     since_ms: i64,
     /// The error of the last link, or of the last attempt to connect.
@@ -134,13 +134,13 @@ pub(crate) struct LinkReport {
     /// When the last link ended, Unix time in ms.
     pub(crate) down_since_ms: i64,
     pub(crate) copy: CopyProgress,
-    /// Why no new link is established, if reconnecting has stopped.
+    /// The reason why no new link is established; `None` unless reconnecting has stopped.
     pub(crate) stopped: Option<String>,
 }
 
 /// The role of a server, for the dashboard.
 pub(crate) struct RoleReport {
-    /// Why the server has its role, and since when, Unix time in ms.
+    /// The reason for the server's role, and the Unix time in ms since which it has the role.
     pub(crate) why: String,
     pub(crate) since_ms: i64,
     /// The error of the last link to the primary, or of the last attempt to connect.

@@ -25,7 +25,7 @@ struct Absent {
     since_ms: i64,
 }
 
-/// Why the next copy for a replica is delayed.
+/// The reason why the next full sync of a replica is delayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// The replica was too slow for the stream.
@@ -36,7 +36,7 @@ pub(super) enum Fault {
 
 struct Slow {
     fault: Fault,
-    /// How many times the replica was at fault.
+    /// The number of times that the replica was at fault.
     times: u32,
     /// When the replica was last at fault, Unix time in ms.
     at_ms: i64,

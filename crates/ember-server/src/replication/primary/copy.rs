@@ -60,7 +60,7 @@ impl Form {
     }
 }
 
-/// How long a copy that no replica reads is kept: replicas that have lost their links retry each second.
+/// The time for which a copy that no replica reads is kept: replicas that have lost their links retry each second.
 const JOINED_WITHIN: Duration = Duration::from_secs(5);
 
 /// A copy of the data set, from the first request for it to its last byte.

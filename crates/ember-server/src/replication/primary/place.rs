@@ -12,8 +12,8 @@ use super::orders::Order;
 use crate::replication::link::Link;
 use crate::server::Server;
 
-/// How long writing a file waits until the journal has appended all earlier records to the stream. A disk that accepts
-/// no writes can delay this; the file then contains no position.
+/// The maximum time that writing a file waits until the journal has appended all earlier records to the stream. A disk
+/// that accepts no writes can delay this; the file then contains no position.
 const WITHIN: Duration = Duration::from_secs(1);
 
 /// The position of data in the stream, which may not be known yet.

@@ -58,7 +58,7 @@ pub(crate) struct ReplicaView {
     acknowledged: AtomicU64,
     durable: AtomicU64,
     acknowledged_ms: AtomicI64,
-    /// Why this server closes the connection of the replica.
+    /// The reason why this server closes the connection of the replica.
     end: OnceLock<String>,
 }
 

@@ -40,7 +40,7 @@ struct State {
     /// The last block of the file, which is not full yet: its bytes up to `len`, and possibly bytes that are being
     /// written.
     tail: Vec<u8>,
-    /// How writing ended; `None` while it continues.
+    /// The result of writing; `None` while it continues.
     end: Option<Result<(), String>>,
 }
 

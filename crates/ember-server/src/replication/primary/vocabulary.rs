@@ -97,7 +97,7 @@ pub(super) struct Reader {
     names: CommandNames,
 }
 
-/// Why the next bytes cannot be sent to a replica.
+/// The reason why the next bytes cannot be sent to a replica.
 pub(super) struct Unsent {
     /// The group of the unsupported command, if one is the reason.
     pub(super) words: Words,

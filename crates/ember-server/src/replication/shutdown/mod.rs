@@ -31,7 +31,7 @@ use crate::server::Server;
 use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
 
-/// Why the server does not shut down without `FORCE`: the data set would be lost.
+/// The reason why the server does not shut down without `FORCE`: the data set would be lost.
 enum Obstacle {
     /// The append-only file was enabled, and its first base is not complete.
     InitialAof,

@@ -1,4 +1,4 @@
-//! The engines, each behind the cargo feature of its name.
+//! The engines, each enabled by the cargo feature of its name.
 
 #[cfg(feature = "fjall")]
 mod fjall;
