@@ -91,8 +91,6 @@ pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
 fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
     let config = handle.snapshot();
     daemon::detach().map_err(|error| format!("daemonize: cannot create a session: {error}"))?;
-    #[cfg(target_os = "linux")]
-    time_slice::shorten();
     announcement::process(handle.file());
     if let Err(error) = process_title::set(&config, handle.file()) {
         tracing::info!("set-proc-title: the title cannot be changed: {error}");
@@ -198,6 +196,8 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
         let worker = Worker::new(server, index, driver, listeners.take().unwrap_or_default(), seed, handlers);
         let spawned = thread::Builder::new().name(format!("worker-{index}")).spawn(|| {
             let _guard = AbortOnPanic;
+            #[cfg(target_os = "linux")]
+            time_slice::shorten();
             worker.run();
         });
         threads.push(spawned.map_err(|error| format!("cannot start a worker thread: {error}"))?);

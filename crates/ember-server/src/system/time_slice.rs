@@ -12,36 +12,28 @@ use libc::{SYS_sched_getattr, SYS_sched_setattr, sched_attr, syscall};
 /// The minimum slice that Linux grants, in nanoseconds.
 const SHORTEST: u64 = 100_000;
 
-/// Requests short slices for all threads of the process, which threads started later inherit. A worker then runs soon
-/// after it wakes: a background thread on its core delays it by at most one slice. If the request is refused, or a
-/// thread has another scheduling policy, nothing changes.
+/// Requests short slices for the calling thread, so that it runs soon after it wakes. Threads that it starts have the
+/// default slices and no higher priority than the default. If the request is refused, or the thread has another
+/// scheduling policy, nothing changes.
 pub(crate) fn shorten() {
-    if let Err(error) = shorten_all() {
-        tracing::debug!("threads keep the default time slices: {error}");
+    if let Err(error) = try_shorten() {
+        tracing::debug!("workers keep the default time slices: {error}");
     }
 }
 
-fn shorten_all() -> io::Result<()> {
-    // All existing threads are included, because the allocator starts threads before `main`.
-    for task in std::fs::read_dir("/proc/self/task")? {
-        let thread = task?.file_name().into_string().ok().and_then(|name| name.parse().ok());
-        thread.map_or(Ok(()), shorten_thread)?;
-    }
-    Ok(())
-}
-
-fn shorten_thread(thread: libc::pid_t) -> io::Result<()> {
-    let mut attributes = attributes(thread)?;
+fn try_shorten() -> io::Result<()> {
+    let mut attributes = attributes()?;
     if attributes.sched_policy != libc::SCHED_OTHER as u32 {
         return Ok(());
     }
+    attributes.sched_flags |= libc::SCHED_FLAG_RESET_ON_FORK as u64;
     attributes.sched_runtime = SHORTEST;
     // SAFETY: the system reads the number of bytes in the first field, which is the size of the struct.
-    succeeded(unsafe { syscall(SYS_sched_setattr, thread, &raw const attributes, 0) })
+    succeeded(unsafe { syscall(SYS_sched_setattr, 0, &raw const attributes, 0) })
 }
 
-/// Returns the scheduling attributes of a thread; 0 means the calling thread.
-fn attributes(thread: libc::pid_t) -> io::Result<sched_attr> {
+/// Returns the scheduling attributes of the calling thread.
+fn attributes() -> io::Result<sched_attr> {
     let bytes = size_of::<sched_attr>() as u32;
     let mut attributes = sched_attr {
         size: bytes,
@@ -54,7 +46,7 @@ fn attributes(thread: libc::pid_t) -> io::Result<sched_attr> {
         sched_period: 0,
     };
     // SAFETY: the system writes at most `bytes` bytes, which is the size of the struct.
-    succeeded(unsafe { syscall(SYS_sched_getattr, thread, &raw mut attributes, bytes, 0) })?;
+    succeeded(unsafe { syscall(SYS_sched_getattr, 0, &raw mut attributes, bytes, 0) })?;
     Ok(attributes)
 }
 
@@ -69,22 +61,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_slices_of_a_thread_and_of_its_children_are_short() {
+    fn time_slices_of_a_thread_are_short_and_those_of_its_children_are_default() {
         let (before, after, child) = thread::spawn(|| {
-            let before = attributes(0).unwrap();
-            shorten_thread(0).unwrap();
-            let child = thread::spawn(|| attributes(0).unwrap()).join().unwrap();
-            (before, attributes(0).unwrap(), child)
+            let before = attributes().unwrap();
+            try_shorten().unwrap();
+            let child = thread::spawn(|| attributes().unwrap()).join().unwrap();
+            (before, attributes().unwrap(), child)
         })
         .join()
         .unwrap();
         for attributes in [&after, &child] {
             assert_eq!(attributes.sched_policy, before.sched_policy);
             assert_eq!(attributes.sched_nice, before.sched_nice);
-            // Kernels that do not support such requests report no slices.
-            if before.sched_runtime > 0 {
-                assert_eq!(attributes.sched_runtime, SHORTEST);
-            }
+        }
+        assert_eq!(child.sched_runtime, before.sched_runtime);
+        // Kernels without such requests report no slices.
+        if before.sched_runtime > 0 {
+            assert_eq!(after.sched_runtime, SHORTEST);
         }
     }
 }
