@@ -164,10 +164,18 @@ pub struct Parser {
     buffers: Vec<Arc<Vec<u8>>>,
     /// The sum of the lengths of `buffers`, in bytes.
     buffered_bytes: usize,
-    /// The large argument being received, of `large_len` bytes when complete.
-    large: Vec<u8>,
-    large_len: usize,
-    /// The number of input bytes before `cursor` that were moved into `large`.
+    /// The large argument being received, in [`Stage::Large`] only. Boxed because few connections receive one.
+    large: Option<Box<Large>>,
+}
+
+/// A large argument being received.
+#[derive(Debug)]
+struct Large {
+    /// The bytes received so far.
+    bytes: Vec<u8>,
+    /// The number of bytes when complete.
+    len: usize,
+    /// The number of input bytes before the parser's cursor that were moved into `bytes`.
     moved: usize,
 }
 
@@ -210,7 +218,7 @@ impl Parser {
     /// argument. The parser no longer counts these bytes, so the caller must truncate the input by exactly this number.
     /// A caller that does not call this function must keep them until the command is complete.
     pub fn release_tail(&mut self) -> usize {
-        let moved = std::mem::take(&mut self.moved);
+        let moved = self.large.as_mut().map_or(0, |large| std::mem::take(&mut large.moved));
         self.cursor -= moved;
         moved
     }
@@ -218,17 +226,19 @@ impl Parser {
     /// The memory in bytes for the incomplete command in addition to the input: received bytes of large arguments, and
     /// spans. Counts against the client's query buffer limit. O(1).
     pub fn retained_bytes(&self) -> usize {
-        self.buffered_bytes + self.large.len() + self.spans.capacity() * size_of::<Span>()
+        let large = self.large.as_ref().map_or(0, |large| large.bytes.len());
+        self.buffered_bytes + large + self.spans.capacity() * size_of::<Span>()
     }
 
     /// The large argument that is waiting for bytes, with space for at least one; `None` if no large argument is being
     /// received, or it is complete (then call [`parse`](Parser::parse)).
     pub fn large_mut(&mut self) -> Option<LargeTarget<'_>> {
-        if !matches!(self.stage, Stage::Large) || self.large.len() == self.large_len {
+        let Large { bytes, len, .. } = &mut **self.large.as_mut()?;
+        if bytes.len() == *len {
             return None;
         }
-        reserve_large(&mut self.large, self.large_len);
-        Some(LargeTarget { bytes: &mut self.large, len: self.large_len })
+        reserve_large(bytes, *len);
+        Some(LargeTarget { bytes, len: *len })
     }
 
     /// Parses the commands that begin at [`position`](Parser::position) of `input` and adds the complete ones to
@@ -347,7 +357,7 @@ impl Parser {
                     self.stage = match u32::try_from(len) {
                         Ok(len) if len <= bounds.in_place_len_max => Stage::Bulk(len),
                         _ => {
-                            self.large_len = len;
+                            self.large = Some(Box::new(Large { bytes: Vec::new(), len, moved: 0 }));
                             Stage::Large
                         }
                     };
@@ -363,14 +373,14 @@ impl Parser {
                     self.stage = Stage::Length;
                 }
                 Stage::Large => {
-                    self.move_into_large(&command[self.cursor..]);
-                    if self.large.len() < self.large_len {
-                        return Ok(Progress::NeedLarge);
+                    if let Some(large) = &mut self.large {
+                        self.cursor += large.append(&command[self.cursor..]);
                     }
-                    self.moved = 0;
-                    self.buffered_bytes += self.large_len;
-                    let bytes = Arc::new(std::mem::take(&mut self.large));
-                    push_shared(&mut self.spans, &mut self.buffers, bytes);
+                    let Some(large) = self.large.take_if(|large| large.bytes.len() == large.len) else {
+                        return Ok(Progress::NeedLarge);
+                    };
+                    self.buffered_bytes += large.len;
+                    push_shared(&mut self.spans, &mut self.buffers, Arc::new(large.bytes));
                     self.stage = Stage::LineEnd;
                 }
                 Stage::LineEnd => {
@@ -442,19 +452,6 @@ impl Parser {
         Ok(if self.spans.is_empty() { Progress::Nothing } else { Progress::Complete })
     }
 
-    fn move_into_large(&mut self, available: &[u8]) {
-        assert!(self.large.len() <= self.large_len, "a read into a large argument went past its end");
-        let count = available.len().min(self.large_len - self.large.len());
-        let received = self.large.len() + count;
-        if self.large.capacity() < received {
-            let capacity = large_capacity(received, self.large_len);
-            self.large.reserve_exact(capacity - self.large.len());
-        }
-        self.large.extend_from_slice(&available[..count]);
-        self.cursor += count;
-        self.moved += count;
-    }
-
     /// Moves the complete command to `batch`.
     fn commit(&mut self, batch: &mut Batch) {
         let start = self.start as u32;
@@ -473,6 +470,22 @@ impl Parser {
         self.cursor = 0;
         self.searched = 0;
         self.stage = Stage::Command;
+    }
+}
+
+impl Large {
+    /// Appends as many of `available` as the argument is missing, and returns that number.
+    fn append(&mut self, available: &[u8]) -> usize {
+        assert!(self.bytes.len() <= self.len, "a read into a large argument went past its end");
+        let count = available.len().min(self.len - self.bytes.len());
+        let received = self.bytes.len() + count;
+        if self.bytes.capacity() < received {
+            let capacity = large_capacity(received, self.len);
+            self.bytes.reserve_exact(capacity - self.bytes.len());
+        }
+        self.bytes.extend_from_slice(&available[..count]);
+        self.moved += count;
+        count
     }
 }
 

@@ -157,7 +157,7 @@ pub(crate) struct ClientView {
     /// The number of calls queued since MULTI; -1 outside a transaction.
     pub(crate) queued: AtomicI64,
     /// The number of watched keys.
-    pub(crate) watched_keys: AtomicU64,
+    pub(crate) watched_keys: AtomicU32,
     // Counted by the client's worker.
     /// Bytes read from the client's socket.
     pub(crate) input_bytes: Counter,
@@ -166,11 +166,11 @@ pub(crate) struct ClientView {
     /// The number of commands called.
     pub(crate) commands: Counter,
     /// The numbers of the client's subscriptions by kind: channels, patterns, shard channels.
-    pub(crate) channels: AtomicU64,
-    pub(crate) patterns: AtomicU64,
-    pub(crate) shard_channels: AtomicU64,
+    pub(crate) channels: AtomicU32,
+    pub(crate) patterns: AtomicU32,
+    pub(crate) shard_channels: AtomicU32,
     /// The number of watched live queries.
-    pub(crate) queries: AtomicU64,
+    pub(crate) queries: AtomicU32,
 }
 
 /// The characters that the field `flags` of CLIENT LIST may contain: those of Redis and Valkey, including those of

@@ -247,7 +247,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
     client
         .view
         .queries
-        .store(client.subscriptions.as_ref().map_or(0, |all| all.queries.len() as u64), Ordering::Relaxed);
+        .store(client.subscriptions.as_ref().map_or(0, |all| all.queries.len() as u32), Ordering::Relaxed);
     let (FirstResult::Found(Evaluated { record, body, .. }), Some(hash)) = (first_result, hash) else {
         executor.send_to_owner(query);
         return Ok(match form {
@@ -347,7 +347,7 @@ pub(crate) fn end(server: &'static Server, turn: &mut Turn, client: &mut Client,
     let Some(watcher) = subscriptions.queries.leave(number) else { return };
     let left = subscriptions.queries.len();
     client.subscriptions.take_if(|subscriptions| subscriptions.is_empty());
-    client.view.queries.store(left as u64, Ordering::Relaxed);
+    client.view.queries.store(left as u32, Ordering::Relaxed);
     let receiver = receiver_of(client, number);
     leave(server, turn, receiver, &watcher);
 }

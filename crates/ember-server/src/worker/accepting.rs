@@ -186,14 +186,14 @@ impl OtherConnections<'_> {
             is_replica: AtomicBool::new(false),
             tracking: Mutex::new(None),
             queued: AtomicI64::new(-1),
-            watched_keys: AtomicU64::new(0),
+            watched_keys: AtomicU32::new(0),
             input_bytes: Counter::default(),
             sent_bytes: Counter::default(),
             commands: Counter::default(),
-            channels: AtomicU64::new(0),
-            patterns: AtomicU64::new(0),
-            shard_channels: AtomicU64::new(0),
-            queries: AtomicU64::new(0),
+            channels: AtomicU32::new(0),
+            patterns: AtomicU32::new(0),
+            shard_channels: AtomicU32::new(0),
+            queries: AtomicU32::new(0),
         });
         let Ok(view) = view else {
             self.vacant.push(token);

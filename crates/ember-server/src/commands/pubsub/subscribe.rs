@@ -241,7 +241,7 @@ fn publish_counts(client: &Client) {
     let view = &client.view;
     let count = |kind: Kind| {
         let subscriptions = client.subscriptions.as_deref();
-        subscriptions.map_or(0, |subscriptions| subscriptions.of(kind).len() as u64)
+        subscriptions.map_or(0, |subscriptions| subscriptions.of(kind).len() as u32)
     };
     view.channels.store(count(Kind::Channel), Ordering::Relaxed);
     view.patterns.store(count(Kind::Pattern), Ordering::Relaxed);

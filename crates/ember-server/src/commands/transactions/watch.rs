@@ -54,7 +54,7 @@ fn watch(session: &mut Session<'_>) -> SessionResult {
     let database = session.client.database;
     let watched = session.client.watched.get_or_insert_default();
     watched.add(&session.server.keyspace, session.turn, database, session.args);
-    session.client.view.watched_keys.store(watched.len() as u64, Ordering::Relaxed);
+    session.client.view.watched_keys.store(watched.len() as u32, Ordering::Relaxed);
     session.reply.ok();
     Ok(Outcome::Done)
 }
