@@ -516,8 +516,8 @@ fn cold_values_are_fetched_at_once_while_nothing_can_be_demoted() {
     };
     write(&mut client, "cold", 60_000);
     checkpoint(&mut client);
-    // The next checkpoint takes a while, and the data that it must save fills the memory.
-    client.run("CONFIG SET rdb-key-save-delay 20000");
+    // The next checkpoint does not end before the delay does, and the data that it must save fills the memory.
+    client.run("CONFIG SET rdb-key-save-delay 1000000");
     let mut other = server.client();
     write(&mut client, "small", 9_000);
     let writing = std::thread::spawn(move || {
