@@ -227,7 +227,7 @@ reported_stall() {
     if [ "${forked:-0}" -gt 0 ]; then
         awk -v us="$forked" 'BEGIN { printf "%.3f\n", us / 1000 }'
     else
-        sed -n 's/.*a copy of the data for replicas starts; commands waited \([0-9.]*\) ms for it.*/\1/p' \
+        sed -n 's/.*a full sync starts; commands waited \([0-9.]*\) ms for it.*/\1/p' \
             "$bench_work/source.log" | sort -n | tail -n 1
     fi
 }

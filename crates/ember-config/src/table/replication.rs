@@ -155,7 +155,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(repl_diskless_sync)),
         default: "yes",
         mutable: true,
-        about: "Whether a copy of the data is streamed to replicas while it is created, or sent when it is complete.",
+        about: "Whether the data of a full sync is streamed to replicas while it is written, or sent when it is complete.",
     },
     Parameter {
         name: "repl-diskless-sync-delay",
@@ -283,7 +283,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "rdb-del-sync-files",
         Form::YesNo,
         "no",
-        "copies of the data are in unnamed files, which the system removes",
+        "the data of full syncs is in unnamed files, which the system removes",
         "Whether RDB files that were written for replication only are removed.",
     ),
     Parameter::without_effect(

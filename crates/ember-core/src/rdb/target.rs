@@ -75,6 +75,14 @@ impl Features {
         }
     }
 
+    /// Returns the features of the value in a payload of RESTORE that begins with these bytes. Ten bytes suffice. O(1).
+    pub fn of_payload(begin: &[u8]) -> Features {
+        let Some((&kind, value)) = begin.split_first() else { return Features::NONE };
+        // Valkey's additional kind has a number that no stored kind of Redis has.
+        let kind = Kind::from_byte(kind).or_else(|| Kind::from_valkey_byte(kind));
+        kind.map_or(Features::NONE, |kind| Features::of_encoded(kind, value))
+    }
+
     /// Returns the features of a value encoded as this kind. O(1).
     pub(super) fn of_encoded(kind: Kind, value: &[u8]) -> Features {
         match kind {

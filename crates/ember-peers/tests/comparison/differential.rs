@@ -56,7 +56,7 @@ fn compare_with_a_replica(mode: Mode, protocol: Protocol, offset: u64) {
     // replica began with a different history.
     let log = ember.log();
     let count_of = |what: &str| log.lines().filter(|line| line.contains(what)).count();
-    assert_eq!(["is to receive a copy of the data", "cannot resume"].map(count_of), [1, 1], "{log}");
+    assert_eq!(["needs a full sync", "cannot resume"].map(count_of), [1, 1], "{log}");
     assert!(count_of("resumes at") > 0, "{log}");
 }
 

@@ -152,3 +152,23 @@ fn a_redis_without_field_expiries_is_disconnected_and_refuses_the_full_sync() {
         assert_eq!(field_expiries(ember), field_expiries(&valkey));
     });
 }
+
+#[test]
+fn a_redis_without_vector_sets_is_disconnected_before_one_is_restored() {
+    in_both_modes(Some(|| require_program("redis-server")), &[], true, |_, ember, redis| {
+        let giver = Server::start(&[]);
+        run(&giver, &["VADD v VALUES 2 1 0 a", "VECTOR.CREATE i DIM 2"]);
+        for key in ["v", "i"] {
+            run(ember, &["SET before 1"]);
+            link(redis, ember.address());
+            restore(&giver, ember, &[key]);
+            let message = match key {
+                "v" => "cannot be sent RESTORE of a vector set",
+                _ => "cannot be sent RESTORE of a value of a kind that only ember stores",
+            };
+            wait_until("redis is disconnected", || ember.log().contains(message));
+            assert!(!redis.log().contains("Bad data format"), "{}", redis.log());
+            run(ember, &["FLUSHALL"]);
+        }
+    });
+}

@@ -288,10 +288,7 @@ fn each_change_of_role_and_link_is_logged_once_with_its_reason() {
         follow(&mut other, &servers[0]);
         let asked = format!("REPLICAOF of client {} at 127.0.0.1:", client_id(&mut other));
         assert_logged(&servers[1], &format!("this server is a replica of 127.0.0.1:{port} now: {asked}"));
-        assert_logged(
-            &servers[0],
-            &format!("the replica 127.0.0.1:{other_port} has received a copy of the data"),
-        );
+        assert_logged(&servers[0], &format!("the replica 127.0.0.1:{other_port} has received the full sync"));
 
         // The reason logged by the side that has not closed the connection depends on the data in transit.
         let is_by_peer = |line: &str| {

@@ -355,11 +355,15 @@ fn full_syncs_are_delayed_for_a_replica_that_never_loads_one() {
         for _ in 0..3 {
             assert!(get_copy("7").starts_with("+FULLRESYNC "));
         }
-        let refused = "-NOMASTERLINK This replica does not load its copies: it receives a copy in 10 seconds";
+        let refused = "-NOMASTERLINK This replica does not load the data of its full syncs: it receives a copy in 10 seconds";
         let answer = get_copy("7");
         assert!(answer == refused || answer == refused.replace("10", "9"), "{answer}");
         assert!(get_copy("8").starts_with("+FULLRESYNC "), "a new full sync");
-        assert!(server.log().contains("does not load its copies of the data"), "{}", server.log());
+        assert!(
+            server.log().contains("does not load the data of its full syncs of the data"),
+            "{}",
+            server.log()
+        );
     }
 }
 
@@ -444,11 +448,7 @@ fn a_full_sync_without_remaining_replicas_is_aborted() {
         wait_until("the full sync is written", || client.info("rdb_bgsave_in_progress") == "1");
         drop(replica);
         wait_until("no full sync is written", || client.info("rdb_bgsave_in_progress") == "0");
-        assert!(
-            server.log().contains("the copy of the data for replicas is abandoned after"),
-            "{}",
-            server.log()
-        );
+        assert!(server.log().contains("the full sync is abandoned after"), "{}", server.log());
         // The next replica receives a full sync.
         client.run("CONFIG SET rdb-key-save-delay 0");
         Follower::with_copy(&server);
@@ -498,14 +498,14 @@ fn a_full_sync_is_sent_while_it_is_written() {
         let mark = head.strip_prefix("$EOF:").unwrap();
         let mut bytes = replica.read_bytes(200_000).unwrap();
         assert!(bytes.starts_with(b"REDIS0010"));
-        assert!(!server.log().contains("the copy of the data for replicas is complete"), "{}", server.log());
+        assert!(!server.log().contains("the data of the full sync is complete"), "{}", server.log());
         assert_eq!(client.info_number("rdb_bgsave_in_progress"), 1, "as in Redis");
         client.run("CONFIG SET rdb-key-save-delay 0");
         client.run("SET behind 1");
         while !bytes.ends_with(mark.as_bytes()) {
             bytes.extend(replica.read_bytes(1).unwrap());
         }
-        assert!(server.log().contains("the copy of the data for replicas is complete"));
+        assert!(server.log().contains("the data of the full sync is complete"));
         assert!(bytes.len() > 2_000_000);
         // Nothing else arrives before the replica has loaded the full sync.
         client.run("SET behind 2");
@@ -843,7 +843,7 @@ fn replicas_whose_links_break_early_share_one_full_sync() {
             for number in 1..CUTS {
                 follower.expect(&[&format!("SET behind {number}")]);
             }
-            let copies = server.log().matches("a copy of the data for replicas starts").count();
+            let copies = server.log().matches("a full sync starts").count();
             assert_eq!(copies, 1, "{}", server.log());
             assert_eq!(client.info("sync_full"), (CUTS + 1).to_string());
         }

@@ -27,7 +27,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
             name: "psync",
             summary: "Turns the connection into a replica's: a partial sync from an offset, or a full sync.",
             since: "2.8.0",
-            complexity: "O(1); the copy is O(N) for N keys, in the background.",
+            complexity: "O(1); a full sync is O(N) for N keys, in the background.",
             arity: -3,
             syntax: "replicationid offset [FAILOVER]@6.2.0",
             example: Example { given: &[], call: "PSYNC ? -1", reply: "..." },
@@ -40,7 +40,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
             name: "sync",
             summary: "Turns the connection into a replica's with a full sync, as before version 2.8.",
             since: "1.0.0",
-            complexity: "O(1); the copy is O(N) for N keys, in the background.",
+            complexity: "O(1); a full sync is O(N) for N keys, in the background.",
             arity: 1,
             example: Example { given: &[], call: "SYNC", reply: "..." },
             ..TEMPLATE

@@ -95,12 +95,15 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
         let left_s = left_ms / 1000 + 1;
         let why = match fault {
             Fault::Slow => "was too slow",
-            Fault::Unloaded => "does not load its copies",
+            Fault::Unloaded => "does not load the data of its full syncs",
         };
-        return Err(format!("NOMASTERLINK This replica {why}: it receives a copy in {left_s} seconds").into());
+        return Err(format!(
+            "NOMASTERLINK This replica {why}: its next full sync starts in {left_s} seconds"
+        )
+        .into());
     }
     primary.counts.full.fetch_add(1, Ordering::Relaxed);
-    tracing::info!("the replica {} is to receive a copy of the data", view.name());
+    tracing::info!("the replica {} needs a full sync", view.name());
     primary.join(&view);
     let part = match contents {
         Contents::All => None,

@@ -98,7 +98,7 @@ impl Copy {
     ) -> Arc<Copy> {
         let primary = Primary::of(server);
         if takes_begun && let Some(copy) = Copy::join_begun(server, config, replica, form) {
-            tracing::info!("the replica {} receives the copy that is in progress", replica.name());
+            tracing::info!("the replica {} joins the full sync that is in progress", replica.name());
             return copy;
         }
         let mut gathering = primary.gathering.lock();

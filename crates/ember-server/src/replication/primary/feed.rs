@@ -21,7 +21,7 @@ pub(super) const LAG_EXCEEDED: &str =
     "it lags by more than repl-backlog-size and repl-backlog-spill, or client-output-buffer-limit, allow";
 
 /// The reason for disconnecting a replica that requested only a copy.
-const SERVED: &str = "it has received the requested copy of the data";
+const SERVED: &str = "it has received the requested full sync";
 
 /// The maximum number of bytes read from the copy or the stream at once.
 const PORTION_BYTES: usize = 256 * 1024;
@@ -216,7 +216,7 @@ impl Feed for ReplicaFeed {
             State::Copying { copy, sent, mark, position } => {
                 let position = *position;
                 let Some(Ok(Spooled { spool, version, .. })) = copy.begun() else {
-                    return Err("its copy of the data is lost".to_owned().into());
+                    return Err("the data of its full sync is lost".to_owned().into());
                 };
                 match spool.read(*sent, PORTION_BYTES).map_err(|error| has_no_copy(&error))? {
                     Portion::Bytes(bytes) => {
@@ -241,7 +241,7 @@ impl Feed for ReplicaFeed {
                     self.view.record_end(SERVED.to_owned());
                     return Err(Over::Served);
                 }
-                tracing::info!("the replica {} has received a copy of the data", self.view.name());
+                tracing::info!("the replica {} has received the full sync", self.view.name());
                 self.has_got_copy(version);
                 if is_marked {
                     self.state = State::Marked { position };
@@ -263,7 +263,7 @@ impl Feed for ReplicaFeed {
 }
 
 fn has_no_copy(error: &str) -> Over {
-    format!("the copy of the data for it failed: {error}").into()
+    format!("its full sync failed: {error}").into()
 }
 
 impl Drop for ReplicaFeed {

@@ -381,7 +381,7 @@ impl Primary {
                     stream.spill.clear();
                 } else if let Err(error) = stream.spill.append(first, chunk, encrypts) {
                     tracing::warn!(
-                        "replicas that lag need a copy, because the stream cannot be kept for them: {error}"
+                        "lagging replicas need a full sync, because the stream cannot be kept for them: {error}"
                     );
                 }
                 stream.backlog.forget_before(chunk_end);
@@ -427,7 +427,7 @@ impl Primary {
             absent.record_loaded(&view.name());
         } else if absent.record_unloaded(&view.name(), unix_ms()) {
             tracing::warn!(
-                "the replica {} does not load its copies of the data; its log may have the reason: the next \
+                "the replica {} does not load the data of its full syncs of the data; its log may have the reason: the next \
                  copy is delayed",
                 view.name()
             );

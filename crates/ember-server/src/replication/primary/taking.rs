@@ -69,7 +69,7 @@ pub(super) fn begin_due(executor: &mut Executor) {
     server.journal.call_thread();
     let Some(point) = point else { return };
     let waited_ms = asked.elapsed().as_secs_f64() * 1000.0;
-    tracing::info!("a copy of the data for replicas starts; commands waited {waited_ms:.3} ms for it");
+    tracing::info!("a full sync starts; commands waited {waited_ms:.3} ms for it");
     let is_packed = executor.config.rdbcompression;
     let written = Arc::clone(&copy);
     let write = move || {
@@ -83,16 +83,16 @@ pub(super) fn begin_due(executor: &mut Executor) {
             Ok(()) => {
                 let (bytes, seconds) = (spool.len(), begun.elapsed().as_secs_f64());
                 tracing::info!(
-                    "the copy of the data for replicas is complete: {bytes} bytes after {seconds:.3} seconds"
+                    "the data of the full sync is complete: {bytes} bytes after {seconds:.3} seconds"
                 );
                 spool.end(Ok(()));
             }
             Err(error) if !written.is_or_was_lately_read() => {
-                tracing::info!("the copy of the data for replicas is abandoned after {} bytes", spool.len());
+                tracing::info!("the full sync is abandoned after {} bytes", spool.len());
                 written.fail(error.to_string());
             }
             Err(error) => {
-                tracing::error!("the copy of the data for replicas failed: {error}");
+                tracing::error!("the full sync failed: {error}");
                 written.fail(error.to_string());
             }
         }
@@ -100,7 +100,7 @@ pub(super) fn begin_due(executor: &mut Executor) {
         Primary::of(server).notify_workers(server);
     };
     if let Err(error) = thread::Builder::new().name("sync".to_owned()).spawn(write) {
-        tracing::error!("cannot start a thread to copy the data for replicas: {error}");
+        tracing::error!("cannot start a thread for a full sync: {error}");
         copy.fail(format!("cannot start a thread: {error}"));
     }
 }
@@ -180,7 +180,7 @@ const NOTIFIED_BYTES: usize = 256 * 1024;
 impl Write for NotifyingWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.copy.is_some_and(|copy| !copy.is_or_was_lately_read()) {
-            return Err(io::Error::other("no replica waits for the copy any more"));
+            return Err(io::Error::other("no replica waits for the full sync any more"));
         }
         let count = self.writer.write(bytes)?;
         self.unannounced += count;

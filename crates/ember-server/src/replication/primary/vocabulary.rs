@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use ember_persistence::rdb_file::FILE_VERSION;
 use ember_protocol::Reply;
-use ember_replication::command_names::CommandNames;
+use ember_replication::command_names::{CommandNames, Part};
 use emberkv_core::rdb::Features;
 
 use crate::clients::replica::Program;
@@ -52,9 +52,14 @@ impl Words {
         }
     }
 
-    /// Returns the group of a command, regardless of case; none for commands that all replicas support.
-    fn with(command: &[u8]) -> Words {
-        match Features::of_command(command) {
+    /// Returns the group of a command with this name or payload, regardless of case; none for commands that all
+    /// replicas support.
+    fn with(part: Part<'_>) -> Words {
+        let features = match part {
+            Part::Name(name) => Features::of_command(name),
+            Part::Payload(begin) => Features::of_payload(begin),
+        };
+        match features {
             Features::FIELD_EXPIRIES => Words::FIELDS,
             Features::VECTOR_SETS => Words::VECTORS,
             Features::VECTOR_INDEXES => Words::OWN,
@@ -69,6 +74,15 @@ impl Words {
             Program::Unknown if version > FILE_VERSION => missed.without(Words::OWN).and(Words::FIELDS),
             Program::Unknown => missed.without(Words::OWN).without(Words::FIELDS),
             Program::Redis8 | Program::Valkey9 | Program::Ember => Words::NONE,
+        }
+    }
+
+    /// Returns the name of the values that only commands of a group create.
+    fn values(self) -> &'static str {
+        match self {
+            Words::FIELDS => "a hash whose fields expire",
+            Words::VECTORS => "a vector set",
+            _ => "a value of a kind that only ember stores",
         }
     }
 
@@ -115,9 +129,15 @@ impl Reader {
     pub(super) fn read(&mut self, output: &Reply, from: usize) -> Result<(), Unsent> {
         let known = self.known;
         for bytes in output.slices(from) {
-            let found = self.names.find(bytes, |name| {
-                let words = Words::with(name);
-                (!known.contains(words)).then(|| (words, String::from_utf8_lossy(name).into_owned()))
+            let found = self.names.find(bytes, |part| {
+                let words = Words::with(part);
+                (!known.contains(words)).then(|| {
+                    let name = match part {
+                        Part::Name(name) => String::from_utf8_lossy(name).into_owned(),
+                        Part::Payload(_) => format!("RESTORE of {}", words.values()),
+                    };
+                    (words, name)
+                })
             });
             let (words, reason) = match found {
                 Ok(None) => continue,
@@ -126,7 +146,7 @@ impl Reader {
                     (
                         words,
                         format!(
-                            "it cannot be sent {name}, which is only supported by {who}, and needs a copy of the data"
+                            "it cannot be sent {name}, which is only supported by {who}, and needs a full sync"
                         ),
                     )
                 }
@@ -212,7 +232,7 @@ mod tests {
             ("VECTOR", Words::NONE),
             ("", Words::NONE),
         ] {
-            assert_eq!(Words::with(name.as_bytes()), words, "{name}");
+            assert_eq!(Words::with(Part::Name(name.as_bytes())), words, "{name}");
         }
     }
 
@@ -231,6 +251,20 @@ mod tests {
             "{}",
             unsent.reason
         );
+    }
+
+    #[test]
+    fn payloads_are_in_the_group_of_their_values() {
+        for (begin, words) in [
+            (&b"\x00\x01v"[..], Words::NONE),
+            (b"\x07\x81\x00\x00\x00", Words::VECTORS),
+            (b"\x16", Words::FIELDS),
+            (b"\x18", Words::FIELDS),
+            (b"\x19", Words::FIELDS),
+            (b"", Words::NONE),
+        ] {
+            assert_eq!(Words::with(Part::Payload(begin)), words, "{}", begin.escape_ascii());
+        }
     }
 
     #[test]
