@@ -164,7 +164,7 @@ struct Shared {
     /// The number of requests that no thread has taken yet.
     left: AtomicU64,
     has_failed: AtomicBool,
-    /// Makes all threads start at the same time.
+    /// The barrier at which all threads start at the same time.
     barrier: Barrier,
     threads: u64,
 }
@@ -196,12 +196,12 @@ impl Schedule {
         Schedule { first_ns: index as f64 * between_ns, interval_ns: threads as f64 * between_ns, next: 0 }
     }
 
-    /// The due time of the next request.
+    /// Returns the due time of the next request.
     fn next_ns(&self) -> f64 {
         self.first_ns + self.next as f64 * self.interval_ns
     }
 
-    /// The number of unsent requests due by `now_ns`.
+    /// Returns the number of unsent requests due by `now_ns`.
     fn due(&self, now_ns: u64) -> u64 {
         let since = now_ns as f64 - self.next_ns();
         if since < 0.0 { 0 } else { (since / self.interval_ns) as u64 + 1 }
@@ -277,7 +277,7 @@ impl<'a> Runner<'a> {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// The time after which no request is sent, in nanoseconds since the start.
+    /// Returns the time after which no request is sent, in nanoseconds since the start.
     fn deadline_ns(&self) -> u64 {
         match self.plan.goal {
             Goal::Time(time) => u64::try_from(time.as_nanos()).unwrap_or(u64::MAX),
@@ -348,7 +348,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// The time of the next action if no reply arrives, in nanoseconds since the start.
+    /// Returns the time of the next action if no reply arrives, in nanoseconds since the start.
     fn wake_ns(&self) -> u64 {
         let tick = self.recorder.tick_end_ns();
         match &self.schedule {

@@ -32,14 +32,14 @@ impl Info {
         self.get(name)?.parse().ok()
     }
 
-    /// Processor time of all threads of the server since its startup.
+    /// Returns the processor time of all threads of the server since its startup.
     pub(super) fn cpu(&self) -> Option<Duration> {
         let user: f64 = self.number("used_cpu_user")?;
         let system: f64 = self.number("used_cpu_sys")?;
         Duration::try_from_secs_f64(user + system).ok()
     }
 
-    /// Name and version of the server.
+    /// Returns the name and version of the server.
     pub(super) fn server(&self) -> String {
         let known = ["ember", "valkey", "redis"];
         // Redis-compatible servers also report a Redis version, so that is checked last.
@@ -47,7 +47,7 @@ impl Info {
         found.map_or_else(|| "unidentified server".to_owned(), |(name, version)| format!("{name} {version}"))
     }
 
-    /// The server's name alone.
+    /// Returns the server's name alone.
     pub(super) fn name(&self) -> String {
         self.server().split(' ').next().unwrap_or_default().to_owned()
     }

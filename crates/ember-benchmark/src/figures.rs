@@ -31,12 +31,12 @@ pub(super) enum Bound {
     Rate,
     /// Neither was busy: both waited for the network, a disk, or each other.
     Neither,
-    /// The run was too short to tell.
+    /// The run was too short to determine the bottleneck.
     TooShort,
 }
 
 impl Bound {
-    /// The word that tables show.
+    /// Returns the name of the bottleneck in tables.
     pub(super) fn word(self) -> &'static str {
         match self {
             Bound::Client => "client",

@@ -59,7 +59,7 @@ impl Keys {
         Keys { count: count.max(1), pattern, seed, next: Arc::default() }
     }
 
-    /// The number of keys.
+    /// Returns the number of keys.
     pub(super) fn count(&self) -> u64 {
         self.count
     }

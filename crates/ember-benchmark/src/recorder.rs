@@ -154,7 +154,7 @@ impl Recorder {
         self.tick.record_n(latency, count).expect("a latency within the bounds");
     }
 
-    /// The end of the current tick, in nanoseconds since the start.
+    /// Returns the end of the current tick, in nanoseconds since the start.
     pub(super) fn tick_end_ns(&self) -> u64 {
         (self.index + 1) * TICK_NS
     }

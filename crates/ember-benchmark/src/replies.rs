@@ -22,7 +22,7 @@ pub(super) struct Tally {
     pub(super) misses: u64,
 }
 
-/// Counts the replies of one connection.
+/// A counter of the replies of one connection.
 #[derive(Debug, Default)]
 pub(super) struct ReplyCounter {
     /// The number of values still to come until the current reply is complete; 0 between replies.
@@ -49,7 +49,7 @@ impl ReplyCounter {
     /// Counts the replies that end in these bytes. Linear; only the beginning of an incomplete line is stored.
     ///
     /// # Errors
-    /// If the bytes are not RESP; the counter must not be used afterwards.
+    /// Returns an error if the bytes are not RESP; the counter must not be used afterwards.
     pub(super) fn feed(&mut self, mut bytes: &[u8], tally: &mut Tally) -> Result<(), NoReply> {
         while !bytes.is_empty() {
             if self.skip > 0 {

@@ -53,12 +53,12 @@ impl Template {
         Template { bytes: bytes.to_vec(), holes: Vec::new() }
     }
 
-    /// The number of key numbers in the request.
+    /// Returns the number of key numbers in the request.
     pub(super) fn hole_count(&self) -> usize {
         self.holes.len()
     }
 
-    /// The length of the request in bytes.
+    /// Returns the length of the request in bytes.
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }

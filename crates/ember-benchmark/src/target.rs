@@ -121,7 +121,7 @@ impl Target {
         })
     }
 
-    /// The number of keys.
+    /// Returns the number of keys.
     pub(super) fn key_count(&self) -> u64 {
         self.keys.count()
     }

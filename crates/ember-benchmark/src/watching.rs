@@ -105,7 +105,7 @@ fn name(key: u64) -> String {
     format!("watch:{key:010}")
 }
 
-/// The number of connections that watch a key.
+/// Returns the number of connections that watch a key.
 fn watchers_of(key: u64, keys: u64, clients: u64) -> u64 {
     if keys >= clients { 1 } else { clients / keys + u64::from(key < clients % keys) }
 }

@@ -137,7 +137,7 @@ impl Connection {
         !self.stream.buffer().is_empty()
     }
 
-    /// The socket, for polling.
+    /// Returns the socket, for polling.
     pub fn socket(&self) -> BorrowedFd<'_> {
         match self.stream.get_ref() {
             Stream::Tcp(stream, _) => stream.as_fd(),
@@ -189,7 +189,7 @@ impl Connection {
         matches!(self.stream.get_ref(), Stream::Tls(_))
     }
 
-    /// Version and cipher suite of an encrypted connection, for display.
+    /// Returns the version and cipher suite of an encrypted connection, for display.
     pub fn tls_shown(&self) -> Option<String> {
         let Stream::Tls(stream) = self.stream.get_ref() else { return None };
         let version = stream.conn.protocol_version().map(|version| format!("{version:?}").replace('_', "."));

@@ -9,7 +9,7 @@ use super::parameter::Parameter;
 use super::table::PARAMETERS;
 
 /// Returns the parameters set in an environment; `variable` looks up a variable by name. If variables for several names
-/// of one parameter are set, the one for the canonical name takes effect.
+/// of one parameter are set, the variable of the canonical name takes effect.
 ///
 /// # Errors
 /// Returns one line if a value is not UTF-8.

@@ -44,7 +44,7 @@ pub(crate) fn read(path: &Path) -> Result<Statements, String> {
 /// Reads everything from `input`, called `name` in messages. Relative includes start from the current directory.
 ///
 /// # Errors
-/// As for [`read`].
+/// Returns the errors of [`read`].
 pub(crate) fn read_from(input: impl Read, name: &str) -> Result<Statements, String> {
     let text = read_text(input).map_err(|error| format!("cannot read {name}: {error}"))?;
     Ok(parse(&text, name, Path::new("")))

@@ -21,8 +21,8 @@ use super::users::StoredUser;
 pub struct ConfigHandle {
     /// The absolute path of the configuration file, which is fixed at startup; `None` without a file.
     file: Option<PathBuf>,
-    /// The current snapshot. Locked for the whole of a CONFIG SET, so that two concurrent ones do not lose each other's
-    /// changes.
+    /// The current snapshot. Locked for the whole of a CONFIG SET, so that concurrent CONFIG SETs do not lose each
+    /// other's changes.
     current: Mutex<Arc<Config>>,
     /// Locked while the configuration file is rewritten.
     rewriting: Mutex<()>,
@@ -151,7 +151,7 @@ impl ConfigHandle {
     /// Like [`ConfigHandle::rewrite`], but writes a line for every parameter.
     ///
     /// # Errors
-    /// As for [`ConfigHandle::rewrite`].
+    /// Returns the errors of [`ConfigHandle::rewrite`].
     pub fn rewrite_in_full(&self, users: &[StoredUser]) -> Result<(), String> {
         let file = self.file().ok_or("ERR The server is running without a config file")?;
         let _rewriting = self.rewriting.lock().unwrap_or_else(PoisonError::into_inner);

@@ -44,7 +44,7 @@ pub(crate) enum Kind {
     Choice { names: &'static [&'static str], get: fn(&Config) -> usize, set: fn(&mut Config, usize) },
     /// The path of a file or directory; empty for none.
     Path(Field<String>),
-    /// A password, or a name that belongs to one: shown by CONFIG GET, and redacted everywhere else. If the parameter
+    /// A password, or the user name for a password: shown by CONFIG GET, and redacted everywhere else. If the parameter
     /// `file` names a file, the secret is read from that file instead. Setting the value clears the file name, so that
     /// the later of the two settings takes effect.
     Secret { field: Field<Secret>, file: Option<Field<String>> },
@@ -118,7 +118,7 @@ impl Parameter {
         Parameter { aliases, ..self }
     }
 
-    /// Returns the parameter as one that CONFIG SET cannot change.
+    /// Returns the parameter, marked so that CONFIG SET cannot change it.
     pub(super) const fn at_start(self) -> Parameter {
         Parameter { mutable: false, ..self }
     }
@@ -193,7 +193,7 @@ impl Parameter {
     /// Like [`Self::set`], for a line of a configuration source, which may add to the values of earlier lines.
     ///
     /// # Errors
-    /// As [`Self::set`].
+    /// Returns the errors of [`Self::set`].
     pub(crate) fn state(&self, config: &mut Config, text: &str) -> Result<(), String> {
         match &self.kind {
             Kind::Lines { add, .. } if text.len() <= VALUE_BYTES_MAX => add(config, text),

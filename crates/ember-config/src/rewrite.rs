@@ -36,7 +36,7 @@ pub(crate) fn rewrite_file(path: &Path, current: &Config, users: &[StoredUser]) 
 /// Like [`rewrite_file`], but writes a line for every parameter, even if the line only repeats the default.
 ///
 /// # Errors
-/// As for [`rewrite_file`].
+/// Returns the errors of [`rewrite_file`].
 pub(crate) fn rewrite_file_in_full(
     path: &Path,
     current: &Config,

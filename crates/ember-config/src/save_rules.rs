@@ -9,7 +9,7 @@ pub struct SaveRule {
     pub changes: u64,
 }
 
-/// All save rules. The data set is saved when any of them is met.
+/// All save rules. The data set is saved when one of the rules is met.
 #[derive(Debug, Clone, Default)]
 pub struct SaveRules {
     rules: Vec<SaveRule>,
@@ -46,7 +46,7 @@ impl SaveRules {
     /// Adds the rules of a configuration line to the rules of earlier lines. A line without rules removes all rules.
     ///
     /// # Errors
-    /// As for [`SaveRules::set`].
+    /// Returns the errors of [`SaveRules::set`].
     pub fn add(&mut self, text: &str) -> Result<(), String> {
         let added = parse(text)?;
         if !self.is_stated || added.is_empty() {

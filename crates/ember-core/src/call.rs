@@ -79,9 +79,9 @@ impl Waiting {
 /// Whether a call may wait until one of its keys changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
-    /// The call may not wait, as in a transaction: it replies as after a timeout.
+    /// The call must not wait, as in a transaction: it replies as after a timeout.
     Never,
-    /// The call may not wait, because a script makes it.
+    /// The call must not wait, because a script makes it.
     InScript,
     /// The call may wait.
     Allowed,
@@ -108,7 +108,7 @@ pub enum Attempt {
 pub struct Wait {
     /// The timeout in ms; `None` means no timeout.
     pub timeout_ms: Option<u64>,
-    /// Writes the reply of a call that may not wait because it is part of a transaction or script. After a timeout the
+    /// Writes the reply of a call that must not wait because it is part of a transaction or script. After a timeout the
     /// reply is [`Reply::null_array`] for every command.
     pub empty_reply: fn(&mut Reply),
     /// The call to run again, if it differs from the original.

@@ -18,7 +18,7 @@ bitflags! {
         const ADMIN = 1 << 3;
         /// The command belongs to Pub/Sub.
         const PUBSUB = 1 << 4;
-        /// Scripts may not call the command.
+        /// The command is not allowed in scripts.
         const NOSCRIPT = 1 << 5;
         /// The command may block its client.
         const BLOCKING = 1 << 6;

@@ -113,8 +113,7 @@ pub struct Turn {
     /// Whether an expiry in the past is set like any other and removes nothing, because another server decides when
     /// keys expire.
     pub keeps_past_expiries: bool,
-    /// Whether the client sees expired keys and elements like all others, because it is the one that decides when keys
-    /// expire.
+    /// Whether the client sees expired keys and elements like all others, because this client decides when keys expire.
     pub sees_expired: bool,
     /// Whether reads do not update the eviction clock (`CLIENT NO-TOUCH`).
     pub no_touch: bool,

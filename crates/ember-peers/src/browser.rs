@@ -66,7 +66,7 @@ impl Browser {
     /// Starts a browser with a window of 1280 by 900 pixels.
     ///
     /// # Panics
-    /// If the browser is not installed, or does not start.
+    /// Panics if the browser is not installed, or does not start.
     pub fn start() -> Browser {
         let chromium = require_program("chromium");
         // The driver binds a free IPv4 port and then the same IPv6 port. If another process uses the latter, the driver
@@ -91,7 +91,7 @@ impl Browser {
     /// Opens a page, and waits until it is loaded.
     ///
     /// # Panics
-    /// If the browser reports an error; the same holds for all following functions.
+    /// Panics if the browser reports an error; the same holds for all following functions.
     pub fn open(&self, url: &str) {
         self.act("/url", &json!({ "url": url }));
     }

@@ -68,8 +68,8 @@ pub struct Plan {
 /// Runs a plan against both servers.
 ///
 /// # Panics
-/// If a reply differs and no exception allows it. The message contains the seed, the command, both replies and the
-/// latest commands on the same keys. Several differences are collected before the run ends.
+/// Panics if a reply differs and no exception allows it. The message contains the seed, the command, both replies and
+/// the latest commands on the same keys. Several differences are collected before the run ends.
 pub fn compare_servers(redis: &Server, ember: &Server, plan: Plan) {
     let mut run = Run::new(redis, ember, plan);
     while run.sent < plan.commands && run.differences.len() < DIFFERENCES_MAX && !run.broken {

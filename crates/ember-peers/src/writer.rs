@@ -82,7 +82,7 @@ impl Writer {
         Writer { draw, connections, expires_fields: false }
     }
 
-    /// Also sets expiries of hash fields, which the server and its replicas must support.
+    /// Enables expiries of hash fields, which the server and its replicas must support.
     #[must_use]
     pub fn with_expiring_fields(mut self) -> Writer {
         self.expires_fields = true;
@@ -92,7 +92,7 @@ impl Writer {
     /// Sends `commands` commands or a few more.
     ///
     /// # Panics
-    /// If a connection breaks.
+    /// Panics if a connection breaks.
     pub fn write(&mut self, commands: usize) {
         let mut written = 0;
         while written < commands {

@@ -7,7 +7,7 @@ use emberkv_core::rdb::{Encoded, KeyFacts};
 
 use crate::rdb_file::RdbWriter;
 
-/// Receives a data set, key by key.
+/// A destination that receives a data set, key by key.
 pub trait KeyWriter {
     /// Writes the server's version, the time (Unix time in s), the memory usage in bytes, and whether the file is the
     /// base of an AOF; does nothing if the format has no such fields.

@@ -64,7 +64,7 @@ fn problem(disk: &Arc<dyn Disk>, bytes: &[u8]) -> EncryptionProblem {
     read(disk, &encryption(1), Ending::Whole).unwrap_err().problem
 }
 
-/// The offsets at which the chunks of a file begin, and its end.
+/// Returns the offsets at which the chunks of a file begin, and the end of the file.
 fn chunks(bytes: &[u8]) -> Vec<usize> {
     let mut begins = vec![HEAD];
     while let Some(len) = bytes.get(begins[begins.len() - 1] + 4..).and_then(|rest| rest.first_chunk::<4>()) {

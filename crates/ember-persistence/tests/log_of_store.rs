@@ -103,7 +103,7 @@ struct Life {
     written: Written,
 }
 
-/// The number of records written to the log, and the number that the server has promised to be durable.
+/// The number of records written to the log, and how many of these the server has promised to be durable.
 struct Written {
     writer: AofWriter,
     local: Local,
@@ -247,7 +247,7 @@ impl Life {
         };
         store_changes(store, records, (rewrite.first(), Import::None), &mut come).unwrap();
         *stored = records.1;
-        // The log may not record the checkpoint before the next startup.
+        // In some cases, the log does not record the checkpoint before the next startup.
         if random.chance(70) {
             log.finish_without_base(rewrite).unwrap();
         }

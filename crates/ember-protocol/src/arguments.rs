@@ -58,7 +58,7 @@ impl Span {
         self.len >= OWNED
     }
 
-    /// The end of the argument, if it is in the input.
+    /// Returns the end of the argument, if it is in the input.
     fn end(self) -> Option<u32> {
         if self.has_buffer() { None } else { self.offset.checked_add(self.len) }
     }
@@ -109,7 +109,7 @@ impl Batch {
         Self::default()
     }
 
-    /// The number of commands.
+    /// Returns the number of commands.
     #[inline]
     pub fn len(&self) -> usize {
         self.ends.len()
@@ -131,19 +131,20 @@ impl Batch {
         self.buffers.shrink_to(BUFFERS_KEPT_MAX);
     }
 
-    /// The arguments of command `index`, the command name first. `input` must be the bytes that the command was parsed
-    /// from (or copied to, see [`append_copy`](Batch::append_copy)).
+    /// Returns the arguments of command `index`, the command name first. `input` must be the bytes that the command was
+    /// parsed from (or copied to, see [`append_copy`](Batch::append_copy)).
     ///
     /// # Panics
-    /// If there is no such command. With a different `input`, reading an argument may panic or return wrong bytes.
+    /// Panics if there is no such command. With a different `input`, reading an argument may panic or return wrong
+    /// bytes.
     #[inline]
     pub fn command<'a>(&'a self, index: usize, input: &'a [u8]) -> Args<'a> {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         Args { spans: &self.spans[start..self.ends[index]], input, buffers: &self.buffers }
     }
 
-    /// An upper limit for the size in bytes of any command of this batch in RESP, if all commands were parsed from
-    /// `input_bytes` bytes of input. O(large arguments).
+    /// Returns an upper limit for the size in bytes of any command of this batch in RESP, if all commands were parsed
+    /// from `input_bytes` bytes of input. O(large arguments).
     pub fn wire_bytes_max(&self, input_bytes: usize) -> usize {
         /// The maximum size of the head of an argument or a command, in bytes: a type byte, up to 12 digits, line ends.
         const HEAD_BYTES_MAX: usize = 17;
@@ -194,7 +195,7 @@ pub struct Args<'a> {
 }
 
 impl<'a> Args<'a> {
-    /// The number of arguments in this view.
+    /// Returns the number of arguments in this view.
     #[inline]
     pub fn len(&self) -> usize {
         self.spans.len()
@@ -206,46 +207,47 @@ impl<'a> Args<'a> {
         self.spans.is_empty()
     }
 
-    /// Argument `index`; the slice is valid as long as the input and the batch.
+    /// Returns argument `index`; the slice is valid as long as the input and the batch.
     ///
     /// # Panics
-    /// If `index` is not below [`len`](Args::len).
+    /// Panics if `index` is not below [`len`](Args::len).
     #[inline]
     pub fn at(&self, index: usize) -> &'a [u8] {
         self.resolve(self.spans[index])
     }
 
-    /// Argument `index`, if there is one.
+    /// Returns argument `index`, if there is one.
     #[inline]
     pub fn get(&self, index: usize) -> Option<&'a [u8]> {
         self.spans.get(index).map(|&span| self.resolve(span))
     }
 
-    /// The buffer of argument `index` if it is a large one: the buffer can become the stored value without a copy.
+    /// Returns the buffer of argument `index` if it is a large one: the buffer can become the stored value without a
+    /// copy.
     #[inline]
     pub fn shared(&self, index: usize) -> Option<&'a Arc<Vec<u8>>> {
         let span = self.spans.get(index)?;
         if span.len == SHARED { self.buffers.get(span.offset as usize) } else { None }
     }
 
-    /// The view without its first `count` arguments; empty if there are at most `count` arguments.
+    /// Returns the view without its first `count` arguments; empty if there are at most `count` arguments.
     #[inline]
     pub fn skip(self, count: usize) -> Self {
         Self { spans: self.spans.get(count..).unwrap_or_default(), ..self }
     }
 
-    /// The arguments in order.
+    /// Returns the arguments in order.
     #[inline]
     pub fn iter(&self) -> ArgsIter<'a> {
         ArgsIter { args: *self }
     }
 
-    /// The sum of the lengths of all arguments in bytes. O(arguments).
+    /// Returns the sum of the lengths of all arguments in bytes. O(arguments).
     pub fn total_bytes(&self) -> usize {
         self.iter().map(<[u8]>::len).sum()
     }
 
-    /// The number of bytes that [`encode`](Args::encode) would append. O(arguments).
+    /// Returns the number of bytes that [`encode`](Args::encode) would append. O(arguments).
     pub fn wire_bytes(&self) -> usize {
         // A prefix, a number and its line end; an argument is followed by another line end.
         let line = |number: usize| number.checked_ilog10().unwrap_or(0) as usize + 4;
@@ -378,12 +380,12 @@ impl StoredCommand {
         Some(StoredCommand { spans: spans.into(), bytes: bytes.into() })
     }
 
-    /// The command's arguments.
+    /// Returns the command's arguments.
     pub fn args(&self) -> Args<'_> {
         Args { spans: &self.spans, input: &self.bytes, buffers: &[] }
     }
 
-    /// The size of each of its allocations in bytes.
+    /// Returns the size of each of its allocations in bytes.
     pub fn allocations(&self) -> [usize; 2] {
         [size_of_val(&self.spans[..]), self.bytes.len()]
     }
@@ -404,7 +406,7 @@ impl OwnedBatch {
         Self::default()
     }
 
-    /// The number of commands.
+    /// Returns the number of commands.
     pub fn len(&self) -> usize {
         self.batch.len()
     }
@@ -414,20 +416,20 @@ impl OwnedBatch {
         self.batch.is_empty()
     }
 
-    /// The number of copied bytes in this batch, excluding large arguments.
+    /// Returns the number of copied bytes in this batch, excluding large arguments.
     pub fn len_bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The memory of the commands in bytes: copied bytes, large arguments in full although they may be shared, and the
-    /// locations of arguments.
+    /// Returns the memory of the commands in bytes: copied bytes, large arguments in full although they may be shared,
+    /// and the locations of arguments.
     pub fn memory_bytes(&self) -> usize {
         let Batch { spans, ends, buffers } = &self.batch;
         let places = size_of_val(&spans[..]) + size_of_val(&ends[..]) + size_of_val(&buffers[..]);
         self.bytes.len() + self.buffers_bytes + places
     }
 
-    /// An upper limit for the size in bytes of any command in RESP, see [`Batch::wire_bytes_max`].
+    /// Returns an upper limit for the size in bytes of any command in RESP, see [`Batch::wire_bytes_max`].
     pub fn wire_bytes_max(&self) -> usize {
         self.batch.wire_bytes_max(self.bytes.len())
     }
@@ -450,10 +452,10 @@ impl OwnedBatch {
         self.buffers_bytes += self.batch.buffers[first..].iter().map(|buffer| buffer.len()).sum::<usize>();
     }
 
-    /// The arguments of command `index`.
+    /// Returns the arguments of command `index`.
     ///
     /// # Panics
-    /// If there is no such command.
+    /// Panics if there is no such command.
     pub fn command(&self, index: usize) -> Args<'_> {
         self.batch.command(index, &self.bytes)
     }

@@ -36,7 +36,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The default limits for a peer that has not authenticated yet.
+    /// Returns the default limits for a peer that has not authenticated yet.
     pub fn unauthenticated() -> Self {
         Self { authenticated: false, ..Self::default() }
     }

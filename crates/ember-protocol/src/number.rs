@@ -204,7 +204,7 @@ fn write_shortest(out: &mut Vec<u8>, number: f64) {
     const ZEROS_MAX: i64 = 7;
     /// The maximum number of decimal places without an exponent for a number of any size.
     const PLACES_MAX: i64 = 6;
-    /// The maximum magnitude of the decimal exponent of a number that may have any number of decimal places.
+    /// The maximum magnitude of the decimal exponent of a number whose decimal places are not limited.
     const EXPONENT_MAX: u64 = 3;
     let mut text = ShortText::default();
     write!(text, "{:e}", number.abs()).expect("17 digits and an exponent fit");
@@ -486,7 +486,7 @@ mod tests {
         fn doubles_survive_the_round_trip(bits: u64) {
             let number = f64::from_bits(bits);
             let text = written(number);
-            // A sign, 17 digits, 7 zeros.
+            // The longest text has a sign, 17 digits and 7 zeros.
             prop_assert!(text.len() <= 25);
             if !number.is_nan() {
                 prop_assert_eq!(parse_f64(text.as_bytes()), Some(number), "{}", text);

@@ -90,7 +90,8 @@ pub enum ProtocolError {
 }
 
 impl ProtocolError {
-    /// The error text for the client, without the leading `ERR `. Not always UTF-8: it may quote a byte of the request.
+    /// Returns the error text for the client, without the leading `ERR `. The text is not always UTF-8: it may quote a
+    /// byte of the request.
     pub fn text(&self) -> Cow<'static, [u8]> {
         Cow::Borrowed(match self {
             Self::InvalidMultibulkLength => b"Protocol error: invalid multibulk length",
@@ -185,14 +186,14 @@ impl Parser {
         Self::default()
     }
 
-    /// The offset in the input of the first byte not read yet.
+    /// Returns the offset in the input of the first byte not read yet.
     #[inline]
     pub fn position(&self) -> usize {
         self.start + self.cursor
     }
 
-    /// The number of leading input bytes that are no longer needed once the commands in the batch have run: all before
-    /// the incomplete command.
+    /// Returns the number of leading input bytes that are no longer needed once the commands in the batch have run: all
+    /// before the incomplete command.
     #[inline]
     pub fn consumed(&self) -> usize {
         self.start
@@ -207,31 +208,32 @@ impl Parser {
     /// are now smaller by `count` (in the same memory or elsewhere). O(1).
     ///
     /// # Panics
-    /// If `count` is more than [`consumed`](Parser::consumed).
+    /// Panics if `count` is more than [`consumed`](Parser::consumed).
     #[inline]
     pub fn discard(&mut self, count: usize) {
         assert!(count <= self.start, "bytes of the incomplete command are still needed");
         self.start -= count;
     }
 
-    /// After [`ParseStatus::NeedLarge`]: returns how many bytes at the end of the input have been moved into the large
-    /// argument. The parser no longer counts these bytes, so the caller must truncate the input by exactly this number.
-    /// A caller that does not call this function must keep them until the command is complete.
+    /// Returns how many bytes at the end of the input have been moved into the large argument, after
+    /// [`ParseStatus::NeedLarge`]. The parser no longer counts these bytes, so the caller must truncate the input by
+    /// exactly this number. A caller that does not call this function must keep the bytes until the command is
+    /// complete.
     pub fn release_tail(&mut self) -> usize {
         let moved = self.large.as_mut().map_or(0, |large| std::mem::take(&mut large.moved));
         self.cursor -= moved;
         moved
     }
 
-    /// The memory in bytes for the incomplete command in addition to the input: received bytes of large arguments, and
-    /// spans. Counts against the client's query buffer limit. O(1).
+    /// Returns the memory in bytes for the incomplete command in addition to the input: received bytes of large
+    /// arguments, and spans. Counts against the client's query buffer limit. O(1).
     pub fn retained_bytes(&self) -> usize {
         let large = self.large.as_ref().map_or(0, |large| large.bytes.len());
         self.buffered_bytes + large + self.spans.capacity() * size_of::<Span>()
     }
 
-    /// The large argument that is waiting for bytes, with space for at least one; `None` if no large argument is being
-    /// received, or it is complete (then call [`parse`](Parser::parse)).
+    /// Returns the large argument that is waiting for bytes, with space for at least one; `None` if no large argument
+    /// is being received, or it is complete (then call [`parse`](Parser::parse)).
     pub fn large_mut(&mut self) -> Option<LargeTarget<'_>> {
         let Large { bytes, len, .. } = &mut **self.large.as_mut()?;
         if bytes.len() == *len {
@@ -280,8 +282,8 @@ impl Parser {
         }
     }
 
-    /// The fast path: complete, ordinary commands. Stops before the first other command; its complete arguments become
-    /// those of the incomplete command.
+    /// Parses complete, ordinary commands (the fast path). Stops before the first other command, whose complete
+    /// arguments become the arguments of the incomplete command.
     fn parse_whole(&mut self, input: &[u8], batch: &mut Batch, bounds: &Bounds) {
         let mut rest = &input[self.start..];
         while batch.ends.len() < bounds.commands_max {
@@ -307,7 +309,7 @@ impl Parser {
         self.start = input.len() - rest.len();
     }
 
-    /// The slow path: continues to parse the incomplete command; `command` is the input from the command's start on.
+    /// Continues to parse the incomplete command (the slow path); `command` is the input from the command's start on.
     fn advance(&mut self, command: &[u8], bounds: &Bounds) -> Result<Progress, ProtocolError> {
         loop {
             match self.stage {
@@ -497,14 +499,14 @@ pub struct LargeTarget<'a> {
 }
 
 impl LargeTarget<'_> {
-    /// The number of missing bytes of the argument, at least 1.
+    /// Returns the number of missing bytes of the argument, at least 1.
     pub fn missing(&self) -> usize {
         self.len - self.bytes.len()
     }
 
-    /// The bytes received so far; the caller must append further bytes. The spare capacity is at least 1 byte and at
-    /// most [`missing`](LargeTarget::missing), so a read that fills it does not read beyond the argument. The vector
-    /// must not be shortened or reallocated.
+    /// Returns the bytes received so far; the caller must append further bytes. The spare capacity is at least 1 byte
+    /// and at most [`missing`](LargeTarget::missing), so a read that fills it does not read beyond the argument. The
+    /// vector must not be shortened or reallocated.
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         self.bytes
     }

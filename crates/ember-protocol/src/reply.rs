@@ -77,7 +77,7 @@ impl Reply {
         Self { protocol, ..Self::default() }
     }
 
-    /// The protocol of the next replies.
+    /// Returns the protocol of the next replies.
     #[inline]
     pub fn protocol(&self) -> Protocol {
         self.protocol
@@ -94,30 +94,30 @@ impl Reply {
         self.protocol = protocol;
     }
 
-    /// `+OK`.
+    /// Writes `+OK`.
     #[inline]
     pub fn ok(&mut self) {
         self.bytes.extend_from_slice(b"+OK\r\n");
     }
 
-    /// A simple string. Line ends in it become spaces.
+    /// Writes a simple string. Line ends in it become spaces.
     #[inline]
     pub fn simple(&mut self, text: &str) {
         self.line(b'+', text.as_bytes());
     }
 
-    /// A simple string of any bytes. Line ends in it become spaces.
+    /// Writes a simple string of any bytes. Line ends in it become spaces.
     pub fn simple_bytes(&mut self, text: &[u8]) {
         self.line(b'+', text);
     }
 
-    /// An error. `text` begins with its code (`ERR …`, `WRONGTYPE …`). Line ends at its beginning and end are removed,
-    /// others become spaces.
+    /// Writes an error. `text` begins with its code (`ERR …`, `WRONGTYPE …`). Line ends at its beginning and end are
+    /// removed, others become spaces.
     pub fn error(&mut self, text: &str) {
         self.error_bytes(text.as_bytes());
     }
 
-    /// An error that quotes bytes of a request, which may not be UTF-8 (see [`error`](Reply::error)).
+    /// Writes an error that quotes bytes of a request, which may not be UTF-8 (see [`error`](Reply::error)).
     pub fn error_bytes(&mut self, text: &[u8]) {
         let is_line_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
         let start = text.iter().position(|byte| !is_line_end(byte)).unwrap_or(text.len());
@@ -125,12 +125,12 @@ impl Reply {
         self.line(b'-', &text[start..end]);
     }
 
-    /// The error for a request that violates the protocol, after which the connection must be closed.
+    /// Writes the error for a request that violates the protocol, after which the connection must be closed.
     pub fn protocol_error(&mut self, error: ProtocolError) {
         self.error_bytes(&[b"ERR ", &*error.text()].concat());
     }
 
-    /// An integer.
+    /// Writes an integer.
     #[inline]
     pub fn integer(&mut self, number: i64) {
         if let 0..=99 = number {
@@ -142,7 +142,7 @@ impl Reply {
         }
     }
 
-    /// A bulk string.
+    /// Writes a bulk string.
     #[inline]
     pub fn bulk(&mut self, value: &[u8]) {
         self.bytes.reserve(value.len() + HEADER_LEN_MAX + 2);
@@ -151,8 +151,8 @@ impl Reply {
         self.line_end();
     }
 
-    /// A bulk string. From [`SHARED_LEN_MIN`] bytes on, the bytes are not copied; the reply references them until they
-    /// are sent.
+    /// Writes a bulk string. From [`SHARED_LEN_MIN`] bytes on, the bytes are not copied; the reply references them
+    /// until they are sent.
     #[inline]
     pub fn bulk_shared(&mut self, value: &Arc<Vec<u8>>) {
         if value.len() < SHARED_LEN_MIN {
@@ -161,11 +161,11 @@ impl Reply {
         self.bulk_shared_part(value, 0..value.len());
     }
 
-    /// A bulk string that is a part of shared bytes, referenced as in [`Reply::bulk_shared`]; the whole buffer remains
-    /// in memory until the part is sent.
+    /// Writes a bulk string that is a part of shared bytes, referenced as in [`Reply::bulk_shared`]; the whole buffer
+    /// remains in memory until the part is sent.
     ///
     /// # Panics
-    /// If the part exceeds the bytes.
+    /// Panics if the part exceeds the bytes.
     pub fn bulk_shared_part(&mut self, bytes: &Arc<Vec<u8>>, part: Range<usize>) {
         assert!(part.start <= part.end && part.end <= bytes.len(), "a part is in the whole");
         if part.len() < SHARED_LEN_MIN {
@@ -177,13 +177,13 @@ impl Reply {
         self.line_end();
     }
 
-    /// A bulk string with the digits of `number`.
+    /// Writes a bulk string with the digits of `number`.
     #[inline]
     pub fn bulk_integer(&mut self, number: i64) {
         self.bulk(itoa::Buffer::new().format(number).as_bytes());
     }
 
-    /// A null.
+    /// Writes a null.
     #[inline]
     pub fn null(&mut self) {
         self.bytes.extend_from_slice(match self.protocol {
@@ -192,7 +192,7 @@ impl Reply {
         });
     }
 
-    /// A null array.
+    /// Writes a null array.
     #[inline]
     pub fn null_array(&mut self) {
         self.bytes.extend_from_slice(match self.protocol {
@@ -201,35 +201,35 @@ impl Reply {
         });
     }
 
-    /// The head of an array: `count` replies must follow.
+    /// Writes the head of an array: `count` replies must follow.
     #[inline]
     pub fn array(&mut self, count: usize) {
         self.header(b'*', count);
     }
 
-    /// The head of a map: `count` pairs of replies must follow. In RESP2, the head of an array of twice as many
-    /// replies.
+    /// Writes the head of a map: `count` pairs of replies must follow. In RESP2, writes the head of an array of twice
+    /// as many replies.
     #[inline]
     pub fn map(&mut self, count: usize) {
         let (kind, count) = self.map_head(count);
         self.header(kind, count);
     }
 
-    /// The head of a set: `count` replies must follow. An array in RESP2.
+    /// Writes the head of a set, in RESP2 of an array: `count` replies must follow.
     #[inline]
     pub fn set(&mut self, count: usize) {
         let kind = self.kind(b'~');
         self.header(kind, count);
     }
 
-    /// The head of an out-of-band message: `count` replies must follow. An array in RESP2.
+    /// Writes the head of an out-of-band message, in RESP2 of an array: `count` replies must follow.
     #[inline]
     pub fn push(&mut self, count: usize) {
         let kind = self.kind(b'>');
         self.header(kind, count);
     }
 
-    /// The head of attributes of the reply after them. Returns true if `count` pairs of replies must follow; RESP2 has
+    /// Writes the head of attributes of the next reply. Returns true if `count` pairs of replies must follow; RESP2 has
     /// no attributes, so nothing is written and the pairs must be omitted.
     #[must_use]
     pub fn attribute(&mut self, count: usize) -> bool {
@@ -239,7 +239,7 @@ impl Reply {
         self.is_resp3()
     }
 
-    /// A double. A bulk string in RESP2. The digits are those of [`write_f64`](crate::number::write_f64).
+    /// Writes a double, in RESP2 a bulk string. The digits are those of [`write_f64`](crate::number::write_f64).
     pub fn double(&mut self, number: f64) {
         if self.is_resp3() {
             self.bytes.push(b',');
@@ -253,7 +253,7 @@ impl Reply {
         }
     }
 
-    /// A boolean. The integer 1 or 0 in RESP2.
+    /// Writes a boolean, in RESP2 the integer 1 or 0.
     pub fn boolean(&mut self, value: bool) {
         self.bytes.extend_from_slice(match (self.protocol, value) {
             (Protocol::Resp2, false) => b":0\r\n",
@@ -263,7 +263,7 @@ impl Reply {
         });
     }
 
-    /// A text with its format (`txt`, `mkd`). A bulk string of the text alone in RESP2.
+    /// Writes a text with its format (`txt`, `mkd`), in RESP2 a bulk string of the text alone.
     pub fn verbatim(&mut self, format: &[u8; 3], text: &[u8]) {
         if self.is_resp3() {
             self.header(b'=', text.len() + 4);
@@ -276,7 +276,7 @@ impl Reply {
         }
     }
 
-    /// An integer of any size, as its decimal digits. A bulk string in RESP2.
+    /// Writes an integer of any size as its decimal digits, in RESP2 a bulk string.
     pub fn big_number(&mut self, digits: &str) {
         if self.is_resp3() {
             self.line(b'(', digits.as_bytes());
@@ -291,7 +291,8 @@ impl Reply {
         self.bytes.extend_from_slice(replies);
     }
 
-    /// Encoded replies in a shared buffer. A long buffer is referenced instead of copied, as in [`Reply::bulk_shared`].
+    /// Writes encoded replies in a shared buffer. A long buffer is referenced instead of copied, as in
+    /// [`Reply::bulk_shared`].
     pub fn raw_shared(&mut self, replies: &Arc<Vec<u8>>) {
         if replies.len() < SHARED_LEN_MIN {
             return self.raw(replies);
@@ -300,9 +301,9 @@ impl Reply {
         self.segments.push(Segment::whole(self.bytes.len(), Arc::clone(replies)));
     }
 
-    /// The position after the last reply: for [`truncate_to`](Reply::truncate_to), for a head inserted later, and for
-    /// [`append_from`](Reply::append_from). Valid until replies before it change: marks nest like brackets. The default
-    /// mark is the beginning.
+    /// Returns the position after the last reply: for [`truncate_to`](Reply::truncate_to), for a head inserted later,
+    /// and for [`append_from`](Reply::append_from). The mark is valid until replies before it change: marks nest like
+    /// brackets. The default mark is the beginning.
     #[inline]
     pub fn mark(&self) -> Mark {
         Mark { bytes: self.bytes.len(), segments: self.segments.len() }
@@ -336,7 +337,7 @@ impl Reply {
             self.segments.drain(mark.segments..).map(|segment| segment.part.len()).sum::<usize>();
     }
 
-    /// The length of all replies in bytes, shared segments included. O(1).
+    /// Returns the length of all replies in bytes, shared segments included. O(1).
     #[inline]
     pub fn len_bytes(&self) -> usize {
         self.bytes.len() + self.shared_bytes
@@ -357,7 +358,7 @@ impl Reply {
         self.shared_bytes = 0;
     }
 
-    /// The memory of these replies in bytes, including shared segments in full.
+    /// Returns the memory of these replies in bytes, including shared segments in full.
     pub fn memory_bytes(&self) -> usize {
         self.bytes.capacity() + self.segments.capacity() * size_of::<Segment>() + self.shared_bytes
     }
@@ -365,7 +366,7 @@ impl Reply {
     /// Appends the replies of `other` between two of its marks. Large values are shared. O(bytes copied).
     ///
     /// # Panics
-    /// If the marks do not belong to `other` or are not in order.
+    /// Panics if the marks do not belong to `other` or are not in order.
     pub fn append_from(&mut self, other: &Reply, from: Mark, to: Mark) {
         let base = self.bytes.len();
         self.bytes.extend_from_slice(&other.bytes[from.bytes..to.bytes]);
@@ -391,8 +392,8 @@ impl Reply {
         self.segments.push(Segment::whole(self.bytes.len(), Arc::new(other.bytes)));
     }
 
-    /// The pieces of the replies in order, without the first `from` bytes (those already sent) and without empty
-    /// pieces. O(pieces before the first one).
+    /// Returns the pieces of the replies in order, without the first `from` bytes (those already sent) and without
+    /// empty pieces. O(pieces before the first one).
     pub fn slices(&self, from: usize) -> Slices<'_> {
         Slices { reply: self, at: 0, segment: 0, skip: from }
     }

@@ -9,7 +9,7 @@ use ember_protocol::{
 use proptest::prelude::*;
 use reference::Reading;
 
-/// Low limits, so that short inputs reach all of them.
+/// Returns low limits, so that short inputs reach all of them.
 fn small_limits() -> Limits {
     Limits {
         bulk_len_max: 300,
@@ -118,7 +118,7 @@ fn read_large<'a>(
     rest
 }
 
-/// Deterministic choices (xorshift64*).
+/// Returns deterministic choices (xorshift64*).
 fn chooser(seed: u64) -> impl FnMut(usize) -> usize {
     let mut state = seed | 1;
     move |bound| {

@@ -35,7 +35,7 @@ enum Role {
     Other,
 }
 
-/// Reads a stream of commands, each an array of bulk strings, and inspects only the parts that [`Part`] lists.
+/// A reader of a stream of commands, each an array of bulk strings, which inspects only the parts that [`Part`] lists.
 #[derive(Debug, Default)]
 pub struct CommandNames {
     /// The number of arguments of the current command that have not begun yet.
@@ -54,7 +54,7 @@ pub struct NoCommands;
 
 impl CommandNames {
     /// Reads the next bytes of the stream, calls `find` for each part that [`Part`] lists, and returns the first `Some`
-    /// that it returns. Bytes after that part are not read. O(arguments).
+    /// that `find` returns. Bytes after that part are not read. O(arguments).
     ///
     /// # Errors
     /// Returns an error if these bytes cannot follow the previous ones.

@@ -72,7 +72,7 @@ pub trait CommandRunner {
     /// Whether [`Self::may_continue`] must be called at once, because calls have taken long.
     fn is_due(&self) -> bool;
 
-    /// Called at intervals; the script is ended if this function returns false.
+    /// Returns whether the script may continue; called at intervals.
     fn may_continue(&mut self) -> bool;
 }
 
@@ -434,7 +434,7 @@ impl Interpreter {
     }
 }
 
-/// The hook: ends the script if it must not continue.
+/// Ends the script if it must not continue; called by the hook.
 fn check(lua: &Lua, shared: &Rc<Shared>) -> mlua::Result<VmState> {
     if shared.may_continue() {
         return Ok(VmState::Continue);

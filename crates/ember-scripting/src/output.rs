@@ -34,7 +34,7 @@ impl<'o> Output<'o> {
     /// Appends bytes.
     ///
     /// # Errors
-    /// As for [`Output::count_element`].
+    /// Returns the errors of [`Output::count_element`].
     pub(super) fn extend(&mut self, bytes: &[u8]) -> mlua::Result<()> {
         self.extend_by(bytes, |out, piece| out.extend_from_slice(piece))
     }
@@ -42,7 +42,7 @@ impl<'o> Output<'o> {
     /// Calls `append` with each piece of `bytes`, to append it.
     ///
     /// # Errors
-    /// As for [`Output::count_element`].
+    /// Returns the errors of [`Output::count_element`].
     pub(super) fn extend_by(
         &mut self,
         bytes: &[u8],

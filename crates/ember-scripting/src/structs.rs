@@ -30,7 +30,7 @@ const VALUES_MAX: usize = 7000;
 /// The cost of reading an option, as an equivalent number of bytes of work.
 const OPTION_WORK: usize = 8;
 
-/// The maximum number of digits of a number in a format: enough for any 32-bit number, with some leading zeros.
+/// The maximum length in digits of a number in a format: enough for any 32-bit number with some leading zeros.
 const DIGITS_MAX: usize = 20;
 
 /// Creates the library's table.

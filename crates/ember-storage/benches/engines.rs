@@ -39,7 +39,7 @@ struct Plan {
     threads: u64,
 }
 
-/// Pseudorandom numbers that are the same in every run (splitmix64).
+/// Returns pseudorandom numbers that are the same in every run (splitmix64).
 fn mixed(number: u64) -> u64 {
     let mut mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -56,7 +56,7 @@ impl RawClient {
     /// Sets the timeout of reads and writes.
     ///
     /// # Errors
-    /// If the timeout is zero.
+    /// Returns an error if the timeout is zero.
     pub fn set_timeout(&mut self, timeout: Duration) -> io::Result<()> {
         match self.stream.get_ref() {
             Stream::Tcp(stream) => {
@@ -89,7 +89,7 @@ impl RawClient {
     /// Reads one reply, parsed.
     ///
     /// # Errors
-    /// See [`read_frame`].
+    /// Returns the errors of [`read_frame`].
     pub fn read_value(&mut self) -> io::Result<Value> {
         read_value(&mut self.stream)
     }
@@ -97,7 +97,7 @@ impl RawClient {
     /// Reads one reply as raw bytes.
     ///
     /// # Errors
-    /// See [`read_frame`].
+    /// Returns the errors of [`read_frame`].
     pub fn read_raw(&mut self) -> io::Result<Vec<u8>> {
         let mut raw = Vec::new();
         read_frame(&mut self.stream, &mut raw)?;
@@ -156,7 +156,7 @@ impl RawClient {
     /// Sends one command and reads its reply.
     ///
     /// # Panics
-    /// If the connection fails.
+    /// Panics if the connection fails.
     pub fn command<A: AsRef<[u8]>>(&mut self, arguments: &[A]) -> Value {
         let sent = self.send_command(arguments);
         sent.and_then(|()| self.read_value()).unwrap_or_else(|error| {
@@ -168,7 +168,7 @@ impl RawClient {
     /// Like [`RawClient::command`], for a line of words separated by single blanks.
     ///
     /// # Panics
-    /// When the connection fails.
+    /// Panics if the connection fails.
     pub fn run(&mut self, line: &str) -> Value {
         self.command(&line.split(' ').collect::<Vec<_>>())
     }
@@ -176,7 +176,7 @@ impl RawClient {
     /// Returns the value of a line `name:value` of INFO.
     ///
     /// # Panics
-    /// When the connection fails or there is no such line.
+    /// Panics if the connection fails or there is no such line.
     pub fn info(&mut self, name: &str) -> String {
         let text = self.command(&["INFO", "everything"]).text();
         let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -195,7 +195,7 @@ impl RawClient {
     /// (about 100 kB of requests), since replies are read only after everything has been sent.
     ///
     /// # Errors
-    /// See [`read_frame`].
+    /// Returns the errors of [`read_frame`].
     pub fn pipeline<C: AsRef<[A]>, A: AsRef<[u8]>>(&mut self, commands: &[C]) -> io::Result<Vec<Value>> {
         let mut bytes = Vec::new();
         commands.iter().for_each(|command| encode_command(command.as_ref(), &mut bytes));

@@ -38,7 +38,7 @@ pub const DEMOTION_TARGETS: [(&str, &[&str]); 4] = [
 /// the server cannot have a store, so only tiers are possible.
 ///
 /// # Panics
-/// If the variable names no such destination.
+/// Panics if the variable names no such destination.
 pub(crate) fn arguments(program: &Path, own: &[String]) -> &'static [&'static str] {
     let is_ember = program.file_name().is_some_and(|name| name == "ember-server");
     let Some(place) = std::env::var_os(VARIABLE).filter(|_| is_ember) else { return &[] };

@@ -10,7 +10,7 @@ impl Directory {
     /// names.
     ///
     /// # Panics
-    /// If the directory cannot be created.
+    /// Panics if the directory cannot be created.
     pub fn new(name: &str) -> Directory {
         let path = std::env::temp_dir().join(format!("ember-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);

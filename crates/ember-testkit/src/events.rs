@@ -32,7 +32,7 @@ impl EventStream {
     /// Sends a GET request with further header lines, and reads the head of the response.
     ///
     /// # Errors
-    /// If the connection fails, or the response is not HTTP.
+    /// Returns an error if the connection fails, or the response is not HTTP.
     pub fn open(address: SocketAddr, path: &str, fields: &[(&str, &str)]) -> io::Result<EventStream> {
         let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(TIMEOUT))?;
@@ -54,7 +54,7 @@ impl EventStream {
         Ok(EventStream { stream, status, head, text: Vec::new() })
     }
 
-    /// The value of a header field, named in lower case.
+    /// Returns the value of a header field, named in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         let fields = self.head.lines().filter_map(|line| line.split_once(": "));
         fields.into_iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
@@ -63,7 +63,7 @@ impl EventStream {
     /// Returns the next event; `None` at the end of the stream.
     ///
     /// # Errors
-    /// If no event arrives in time, or the connection breaks.
+    /// Returns an error if no event arrives in time, or the connection breaks.
     pub fn next_event(&mut self) -> io::Result<Option<Event>> {
         loop {
             let Some(block) = self.next_block()? else { return Ok(None) };

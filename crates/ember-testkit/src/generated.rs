@@ -6,7 +6,7 @@ use std::path::Path;
 /// the ends of lines is removed, and the text ends with one line end.
 ///
 /// # Panics
-/// If the file differs, or cannot be written.
+/// Panics if the file differs, or cannot be written.
 #[track_caller]
 pub fn assert_generated(path: &Path, text: &str) {
     let lines: Vec<_> = text.trim_end().lines().map(str::trim_end).collect();

@@ -19,7 +19,7 @@ pub struct HttpAnswer {
 }
 
 impl HttpAnswer {
-    /// The value of a header field, named in lower case.
+    /// Returns the value of a header field, named in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         let fields = self.head.lines().filter_map(|line| line.split_once(": "));
         fields.into_iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
@@ -29,7 +29,7 @@ impl HttpAnswer {
 /// Sends a GET request.
 ///
 /// # Errors
-/// If the connection fails, or the response is not HTTP.
+/// Returns an error if the connection fails, or the response is not HTTP.
 pub fn http_get(address: SocketAddr, path: &str) -> io::Result<HttpAnswer> {
     http_exchange(address, format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes())
 }
@@ -37,7 +37,7 @@ pub fn http_get(address: SocketAddr, path: &str) -> io::Result<HttpAnswer> {
 /// Sends a request and reads until the server closes the connection.
 ///
 /// # Errors
-/// If the connection fails, or the response is not HTTP.
+/// Returns an error if the connection fails, or the response is not HTTP.
 pub fn http_exchange(address: SocketAddr, request: &[u8]) -> io::Result<HttpAnswer> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(TIMEOUT))?;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// The maximum delay that is made up for by a higher rate afterwards.
 const SLACK: Duration = Duration::from_millis(20);
 
-/// Limits operations to a rate per second.
+/// A limiter of operations to a rate per second.
 #[derive(Debug)]
 pub struct Pace {
     per_second: u64,

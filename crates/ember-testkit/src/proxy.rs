@@ -11,8 +11,8 @@ use crate::pace::Pace;
 /// Bytes forwarded at a time.
 const PORTION_BYTES: usize = 64 * 1024;
 
-/// Forwards connections to a server until it is dropped. Data from the server may be cut off or slowed down; data to
-/// the server is not.
+/// A proxy that forwards connections to a server until it is dropped. Data from the server may be cut off or slowed
+/// down; data to the server is not.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -30,7 +30,7 @@ impl Proxy {
     /// Creates a proxy that closes connection number `n`, counted from 0, after `cut_after(n)` bytes from the server.
     ///
     /// # Panics
-    /// If no port is available.
+    /// Panics if no port is available.
     pub fn cutting(server: SocketAddr, cut_after: impl Fn(u64) -> u64 + Send + 'static) -> Proxy {
         Proxy::start(server, cut_after, u64::MAX)
     }
@@ -38,7 +38,7 @@ impl Proxy {
     /// Creates a proxy that forwards this many bytes per second on each connection.
     ///
     /// # Panics
-    /// If no port is available.
+    /// Panics if no port is available.
     pub fn limited(server: SocketAddr, bytes_per_second: u64) -> Proxy {
         Proxy::start(server, |_| u64::MAX, bytes_per_second)
     }
@@ -73,17 +73,17 @@ impl Proxy {
         proxy
     }
 
-    /// The proxy's address.
+    /// Returns the proxy's address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The number of connections so far.
+    /// Returns the number of connections so far.
     pub fn connections(&self) -> u64 {
         self.shared.connections.load(Ordering::SeqCst)
     }
 
-    /// The number of forwarded bytes from the server.
+    /// Returns the number of forwarded bytes from the server.
     pub fn passed(&self) -> u64 {
         self.shared.passed.load(Ordering::SeqCst)
     }

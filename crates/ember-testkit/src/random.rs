@@ -17,7 +17,7 @@ impl Random {
         Random { seed, state: (mixed ^ (mixed >> 31)) | 1 }
     }
 
-    /// The seed of the generator.
+    /// Returns the seed of the generator.
     pub fn seed(&self) -> u64 {
         self.seed
     }

@@ -71,7 +71,7 @@ impl Server {
     /// Starts `program` with `arguments` after `--port … --bind 127.0.0.1`, in a separate directory.
     ///
     /// # Panics
-    /// If the server does not start or respond; the message contains its log.
+    /// Panics if the server does not start or respond; the message contains its log.
     pub fn start(program: impl AsRef<Path>, arguments: &[&str]) -> Server {
         Server::builder(program).arguments(arguments).start()
     }
@@ -91,43 +91,43 @@ impl Server {
         }
     }
 
-    /// The address on which the server listens.
+    /// Returns the address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The port on which the server listens.
+    /// Returns the port on which the server listens.
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// The server's process ID.
+    /// Returns the server's process ID.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// The server's working directory.
+    /// Returns the server's working directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The path of the unix socket, if requested.
+    /// Returns the path of the unix socket, if requested.
     pub fn unix_socket(&self) -> Option<&Path> {
         self.unix_socket.as_deref()
     }
 
-    /// The address of the server's metrics.
+    /// Returns the address of the server's metrics.
     ///
     /// # Panics
-    /// If metrics were not requested ([`ServerBuilder::metrics`]).
+    /// Panics if metrics were not requested ([`ServerBuilder::metrics`]).
     pub fn metrics_address(&self) -> SocketAddr {
         self.metrics_address.expect("the server was started with a port for metrics")
     }
 
-    /// The address for browsers that watch live queries.
+    /// Returns the address for browsers that watch live queries.
     ///
     /// # Panics
-    /// If it was not requested ([`ServerBuilder::http_watch`]).
+    /// Panics if it was not requested ([`ServerBuilder::http_watch`]).
     pub fn watch_address(&self) -> SocketAddr {
         self.watch_address.expect("the server was started with a port for browsers")
     }
@@ -135,7 +135,7 @@ impl Server {
     /// Opens a new connection over TCP.
     ///
     /// # Panics
-    /// If the server does not accept it.
+    /// Panics if the server does not accept it.
     pub fn client(&self) -> RawClient {
         RawClient::connect(self.address)
             .unwrap_or_else(|error| panic!("cannot connect to {}: {error}\n{}", self.address, self.log()))
@@ -144,22 +144,22 @@ impl Server {
     /// Opens a new connection over the unix socket.
     ///
     /// # Panics
-    /// If no socket was requested or the server does not accept it.
+    /// Panics if no socket was requested or the server does not accept it.
     pub fn unix_client(&self) -> RawClient {
         let path = self.unix_socket().expect("the server was started with a unix socket");
         RawClient::connect_unix(path)
             .unwrap_or_else(|error| panic!("cannot connect to {}: {error}\n{}", path.display(), self.log()))
     }
 
-    /// Everything that the server has written to standard output and standard error.
+    /// Returns everything that the server has written to standard output and standard error.
     pub fn log(&self) -> String {
         read_log(&self.directory)
     }
 
-    /// Memory and CPU time that the server has used so far.
+    /// Returns the memory and CPU time that the server has used so far.
     ///
     /// # Errors
-    /// If the process has ended, or the system does not provide Linux's `/proc`.
+    /// Returns an error if the process has ended, or the system does not provide Linux's `/proc`.
     pub fn usage(&self) -> io::Result<Usage> {
         usage(self.pid())
     }
@@ -168,7 +168,7 @@ impl Server {
     /// are stopped.
     ///
     /// # Panics
-    /// If the signal cannot be sent, or the process does not stop.
+    /// Panics if the signal cannot be sent, or the process does not stop.
     pub fn signal(&self, name: &str) {
         let status = Command::new("sh")
             .args(["-c", "kill -s \"$1\" \"$2\"", "sh", name, &self.pid().to_string()])
@@ -184,7 +184,7 @@ impl Server {
     /// Waits until the process has ended.
     ///
     /// # Panics
-    /// If the process does not end in time; the message contains the server's log.
+    /// Panics if the process does not end in time; the message contains the server's log.
     pub fn wait(&mut self) -> ExitStatus {
         let deadline = Instant::now() + START_STOP_TIMEOUT;
         loop {
@@ -239,19 +239,19 @@ impl ServerBuilder {
         self
     }
 
-    /// Also listens on a unix socket ([`Server::unix_socket`]).
+    /// Makes the server also listen on a unix socket ([`Server::unix_socket`]).
     pub fn unix_socket(mut self) -> Self {
         self.unix_socket = true;
         self
     }
 
-    /// Also serves HTTP ([`Server::metrics_address`]).
+    /// Makes the server also serve HTTP ([`Server::metrics_address`]).
     pub fn metrics(mut self) -> Self {
         self.has_metrics = true;
         self
     }
 
-    /// Also serves live queries over HTTP, for browsers ([`Server::watch_address`]).
+    /// Makes the server also serve live queries over HTTP, for browsers ([`Server::watch_address`]).
     pub fn http_watch(mut self) -> Self {
         self.has_watch = true;
         self
@@ -267,7 +267,7 @@ impl ServerBuilder {
     /// Starts the server and waits for its reply to PING.
     ///
     /// # Panics
-    /// If the server does not start or respond; the message contains its log.
+    /// Panics if the server does not start or respond; the message contains its log.
     pub fn start(self) -> Server {
         let mut failure = String::new();
         for _ in 0..PORT_ATTEMPTS {
@@ -353,7 +353,7 @@ impl Server {
 /// Returns the output of a server that refuses to start, from standard output and standard error.
 ///
 /// # Panics
-/// If the server starts, or exits with a status other than 1.
+/// Panics if the server starts, or exits with a status other than 1.
 pub fn refusal(command: &mut Command) -> String {
     let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the server can be run");
@@ -373,7 +373,7 @@ pub fn refusal(command: &mut Command) -> String {
 /// build directory of the running test (`target/<profile>/`).
 ///
 /// # Panics
-/// If there is no such program; the message contains advice.
+/// Panics if there is no such program; the message contains advice.
 pub fn find_ember_server() -> PathBuf {
     find_program("ember-server", "EMBER_SERVER")
 }
@@ -382,7 +382,7 @@ pub fn find_ember_server() -> PathBuf {
 /// of the running test.
 ///
 /// # Panics
-/// If there is no such program; the message contains advice.
+/// Panics if there is no such program; the message contains advice.
 pub fn find_ember_cli() -> PathBuf {
     find_program("ember-cli", "EMBER_CLI")
 }

@@ -9,7 +9,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The interval of checks.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Runs a function when this value is dropped, even by a panic. Intended for stopping threads for which a scope waits.
+/// A guard that runs a function when it is dropped, even by a panic. Intended for stopping threads for which a scope
+/// waits.
 pub struct OnDrop<F: Fn()>(pub F);
 
 impl<F: Fn()> Drop for OnDrop<F> {
@@ -21,7 +22,7 @@ impl<F: Fn()> Drop for OnDrop<F> {
 /// Polls a condition until it is true. `what` describes the condition in the panic message.
 ///
 /// # Panics
-/// If the condition is still false after a minute.
+/// Panics if the condition is still false after a minute.
 pub fn wait_until(what: &str, is_so: impl FnMut() -> bool) {
     assert!(becomes_true(is_so), "condition never met: {what}");
 }

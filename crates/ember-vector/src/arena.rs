@@ -126,7 +126,7 @@ impl<T: Unit> Blocks<T> {
         Blocks { groups: Vec::new(), bytes: 0, account }
     }
 
-    /// The number of blocks.
+    /// Returns the number of blocks.
     fn len(&self) -> usize {
         self.groups.last().map_or(0, |last| (self.groups.len() - 1) * GROUP_BLOCKS + last.len())
     }
@@ -232,7 +232,7 @@ struct Layout {
     row_bytes: u32,
     /// The number of rows in a block.
     rows: u32,
-    /// 2^64 / `rows`, rounded down.
+    /// 2^64 / `rows`, rounded down, for dividing row numbers by a multiplication.
     reciprocal: u64,
 }
 
@@ -312,7 +312,7 @@ impl<T: Unit> Table<T> {
         self.layout.rows as usize
     }
 
-    /// The number of units that `rows` rows of a block need.
+    /// Returns the number of units that `rows` rows of a block need.
     fn units(&self, rows: usize) -> usize {
         (rows * self.row_bytes()).div_ceil(size_of::<T>())
     }
@@ -320,7 +320,7 @@ impl<T: Unit> Table<T> {
     /// Returns a pointer to a row.
     ///
     /// # Panics
-    /// If the row does not exist.
+    /// Panics if the row does not exist.
     #[inline]
     fn row(&self, row: usize) -> *const u8 {
         assert!(row < self.len, "there is such a row");
@@ -332,7 +332,7 @@ impl<T: Unit> Table<T> {
     /// Returns a pointer to a row for writing; no other thread accesses the row there.
     ///
     /// # Panics
-    /// If the row does not exist.
+    /// Panics if the row does not exist.
     #[inline]
     fn row_mut(&mut self, row: usize) -> *mut u8 {
         assert!(row < self.len, "there is such a row");
@@ -404,17 +404,17 @@ impl<T: Unit> Rows<T> {
         Rows { table: Table::new(width * size_of::<T>(), 1, account), width }
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub(crate) fn len(&self) -> usize {
         self.table.len
     }
 
-    /// Size in memory in bytes, including allocator rounding. O(1).
+    /// Returns the size in memory in bytes, including allocator rounding. O(1).
     pub(crate) fn bytes(&self) -> usize {
         self.table.blocks.bytes
     }
 
-    /// The value of [`Rows::bytes`], recounted; for tests.
+    /// Returns the value of [`Rows::bytes`], recounted; for tests.
     pub(crate) fn recounted_bytes(&self) -> usize {
         self.table.blocks.recounted_bytes()
     }
@@ -468,33 +468,33 @@ impl ByteRows {
         ByteRows { table: Table::new(width, run, account) }
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub(crate) fn len(&self) -> usize {
         self.table.len
     }
 
-    /// Length of a row in bytes.
+    /// Returns the length of a row in bytes.
     pub(crate) fn width(&self) -> usize {
         self.table.row_bytes()
     }
 
-    /// The number of rows per block, which are contiguous in memory.
+    /// Returns the number of rows per block, which are contiguous in memory.
     pub(crate) fn block_rows(&self) -> usize {
         self.table.block_rows()
     }
 
-    /// The number of contiguous rows from `row` on, whether they exist or not.
+    /// Returns the number of contiguous rows from `row` on, whether they exist or not.
     #[inline]
     pub(crate) fn run_len(&self, row: usize) -> usize {
         self.block_rows() - self.table.layout.place(row).1
     }
 
-    /// Size in memory in bytes, including allocator rounding. O(1).
+    /// Returns the size in memory in bytes, including allocator rounding. O(1).
     pub(crate) fn bytes(&self) -> usize {
         self.table.blocks.bytes
     }
 
-    /// The value of [`ByteRows::bytes`], recounted; for tests.
+    /// Returns the value of [`ByteRows::bytes`], recounted; for tests.
     pub(crate) fn recounted_bytes(&self) -> usize {
         self.table.blocks.recounted_bytes()
     }

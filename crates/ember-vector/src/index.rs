@@ -65,7 +65,7 @@ impl Index {
     /// Creates an index without vectors.
     ///
     /// # Errors
-    /// If the configuration is invalid.
+    /// Returns an error if the configuration is invalid.
     pub fn new(config: Config) -> Result<Index, ConfigError> {
         config.check()?;
         let graph = match config.kind {
@@ -87,12 +87,12 @@ impl Index {
         })
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The number of vectors.
+    /// Returns the number of vectors.
     pub fn len(&self) -> usize {
         self.len - self.dead.len()
     }
@@ -102,12 +102,12 @@ impl Index {
         self.len() == 0
     }
 
-    /// The number of slots: one for each vector and each dead slot.
+    /// Returns the number of slots: one for each vector and each dead slot.
     pub fn slots(&self) -> usize {
         self.len
     }
 
-    /// The number of insertions and replacements so far; the newest vector has this insertion number.
+    /// Returns the number of insertions and replacements so far; the newest vector has this insertion number.
     pub fn inserted(&self) -> u64 {
         self.inserted
     }
@@ -117,7 +117,7 @@ impl Index {
         self.inserted = self.inserted.max(inserted);
     }
 
-    /// Memory beyond the index itself in bytes, including allocator rounding. O(1).
+    /// Returns the memory beyond the index itself in bytes, including allocator rounding. O(1).
     pub fn memory_bytes(&self) -> usize {
         self.space.memory_bytes()
             + self.graph.as_ref().map_or(0, Graph::memory_bytes)
@@ -138,7 +138,7 @@ impl Index {
         self.lists.as_ref().map_or(0, |lists| (self.config.account)(size_of::<Lists>()) + of(lists))
     }
 
-    /// Memory for the changes recorded for a training, in bytes.
+    /// Returns the memory for the changes recorded for a training, in bytes.
     fn training_bytes(&self) -> usize {
         let Some(claim) = &self.training else { return 0 };
         let changes = match claim.changes_capacity() {
@@ -153,7 +153,7 @@ impl Index {
     /// neighbors are chosen. O(dimensions).
     ///
     /// # Panics
-    /// If the vector's number of dimensions differs from that of the index, or there are [`SLOTS_MAX`] vectors.
+    /// Panics if the vector's number of dimensions differs from that of the index, or there are [`SLOTS_MAX`] vectors.
     pub fn add(&mut self, vector: &Prepared, width: usize) -> u32 {
         assert!(self.len < SLOTS_MAX, "the owner checks that there is space");
         let slot = self.len as u32;
@@ -188,7 +188,7 @@ impl Index {
     /// Replaces the vector of a slot. Like a new vector, it is linked later.
     ///
     /// # Panics
-    /// If the vector's number of dimensions differs from that of the index, or there is no such slot.
+    /// Panics if the vector's number of dimensions differs from that of the index, or there is no such slot.
     pub fn exchange(&mut self, slot: u32, vector: &Prepared, width: usize, scratch: &mut Scratch) {
         let row = self.space.row_of(vector);
         self.inserted += 1;
@@ -233,7 +233,7 @@ impl Index {
     /// removes it. O(pending vectors).
     ///
     /// # Panics
-    /// If there is no such slot, the slot is dead already, or there is no graph.
+    /// Panics if there is no such slot, the slot is dead already, or there is no graph.
     pub fn kill(&mut self, slot: u32) {
         assert!(!self.is_dead(slot), "a vector is removed once");
         let graph = self.graph.as_mut().expect("the owner has checked that there is one");
@@ -244,7 +244,7 @@ impl Index {
         self.dead.push(slot);
     }
 
-    /// The number of dead slots.
+    /// Returns the number of dead slots.
     pub fn dead(&self) -> usize {
         self.dead.len()
     }
@@ -255,7 +255,7 @@ impl Index {
         !self.dead.is_empty() && self.graph.as_ref().is_some_and(|graph| graph.is_dead(slot))
     }
 
-    /// The dead slots; the last of them should be removed first.
+    /// Returns the dead slots; the last of them should be removed first.
     pub fn dead_slots(&self) -> &[u32] {
         &self.dead
     }
@@ -278,7 +278,7 @@ impl Index {
     /// Removes the vector of a slot, or a dead slot. The last slot moves into its place.
     ///
     /// # Panics
-    /// If there is no such slot.
+    /// Panics if there is no such slot.
     pub fn remove(&mut self, slot: u32, scratch: &mut Scratch) {
         self.moves += 1;
         if !self.dead.is_empty() {
@@ -318,7 +318,7 @@ impl Index {
     /// distances, or O(n · lists).
     ///
     /// # Panics
-    /// If there are dead slots.
+    /// Panics if there are dead slots.
     #[must_use]
     pub fn rebuilt(&self, width: usize, scratch: &mut Scratch) -> Index {
         assert!(self.dead.is_empty(), "the owner has buried them");
@@ -336,7 +336,7 @@ impl Index {
         index
     }
 
-    /// The row of a slot.
+    /// Returns the row of a slot.
     #[inline]
     pub(crate) fn row(&self, slot: u32) -> &[u8] {
         match &self.lists {
@@ -345,38 +345,38 @@ impl Index {
         }
     }
 
-    /// The stored form of a slot's vector.
+    /// Returns the stored form of a slot's vector.
     pub fn stored(&self, slot: u32) -> Prepared {
         self.space.stored(self.row(slot))
     }
 
-    /// The vector of a slot, with the precision of its stored form; with cosine multiplied by its original length,
-    /// except for bits.
+    /// Returns the vector of a slot, with the precision of its stored form; with cosine multiplied by its original
+    /// length, except for bits.
     pub fn vector(&self, slot: u32) -> Vec<f32> {
         self.space.vector(self.row(slot))
     }
 
-    /// The distance between the vectors of two slots; see [`Hit::distance`].
+    /// Returns the distance between the vectors of two slots; see [`Hit::distance`].
     pub fn distance_between(&self, a: u32, b: u32) -> f32 {
         self.space.distance(self.row(a), self.row(b))
     }
 
-    /// The distance between a vector and the vector of a slot; see [`Hit::distance`].
+    /// Returns the distance between a vector and the vector of a slot; see [`Hit::distance`].
     pub fn distance(&self, query: &Prepared, slot: u32) -> f32 {
         self.space.distance(&self.space.row_of(query), self.row(slot))
     }
 
-    /// The highest level of a slot's node; 0 without a graph.
+    /// Returns the highest level of a slot's node; 0 without a graph.
     pub fn level(&self, slot: u32) -> usize {
         self.graph.as_ref().map_or(0, |graph| graph.level(slot))
     }
 
-    /// The highest level of the graph; 0 without a graph.
+    /// Returns the highest level of the graph; 0 without a graph.
     pub fn top_level(&self) -> usize {
         self.graph.as_ref().map_or(0, Graph::top)
     }
 
-    /// The slots that a slot is linked with on one of its levels, including dead ones; empty without a graph.
+    /// Returns the slots that a slot is linked with on one of its levels, including dead ones; empty without a graph.
     pub fn neighbors(&self, slot: u32, level: usize) -> Vec<u32> {
         self.graph.as_ref().map_or(Vec::new(), |graph| graph.neighbors(slot, level).to_vec())
     }
@@ -387,17 +387,19 @@ impl Index {
             || self.len * self.config.scalar.bytes(self.config.dim) <= SCANNED_MAX_BYTES
     }
 
-    /// The list of a slot, if it is in one.
+    /// Returns the list of a slot, if it is in one.
     pub fn list_of(&self, slot: u32) -> Option<u32> {
         self.lists.as_ref()?.list_of(slot)
     }
 
-    /// The centroids of the lists, concatenated, and the number of vectors at their training; `None` without lists.
+    /// Returns the centroids of the lists, concatenated, and the number of vectors at their training; `None` without
+    /// lists.
     pub fn centres(&self) -> Option<(Vec<f32>, usize)> {
         self.lists.as_ref().map(|lists| (lists.centres(), lists.trained_len))
     }
 
-    /// The approximate number of distances that a search computes with a beam of `width` vectors, or in `width` lists.
+    /// Returns the approximate number of distances that a search computes with a beam of `width` vectors, or in `width`
+    /// lists.
     pub fn distances_of_search(&self, width: usize) -> usize {
         if let Some(lists) = self.lists.as_ref().filter(|_| !self.is_scanned()) {
             let compared = self.len.saturating_mul(width.min(lists.count())) / lists.count();
@@ -536,16 +538,16 @@ impl Index {
         &scratch.hits
     }
 
-    /// The approximate number of slots up to which [`Index::search_listed`] is faster than [`Index::search_filtered`]
-    /// with a filter that accepts these slots.
+    /// Returns the approximate number of slots up to which [`Index::search_listed`] is faster than
+    /// [`Index::search_filtered`] with a filter that accepts these slots.
     pub fn listed_max(&self, most: usize, width: usize) -> usize {
         if let Some(lists) = self.lists.as_ref().filter(|_| !self.is_scanned()) {
             return 2 * (self.len.saturating_mul(width.min(lists.count())) / lists.count());
         }
         match &self.graph {
             Some(graph) if !self.is_scanned() => {
-                // Solved for the number of slots with which a beam, as wide as their share requires, takes equally
-                // long.
+                // The number of slots for which a search with a filter, whose beam is as wide as their share requires,
+                // takes as long.
                 let per_width = (graph.links * LISTED_PER_LINK) as f64;
                 let fixed = width.saturating_sub(most) as f64 * per_width;
                 let of_share = TAKEN_IN_BEAM * most as f64 * self.len as f64 * per_width;
@@ -709,7 +711,7 @@ impl Index {
     /// Checks the invariants; for tests. O(n).
     ///
     /// # Panics
-    /// If an invariant is violated.
+    /// Panics if an invariant is violated.
     pub fn check_invariants(&self) {
         let recounted = self.space.recounted_bytes()
             + self.graph.as_ref().map_or(0, Graph::recounted_bytes)

@@ -24,7 +24,7 @@ pub struct Facts {
     pub range: f32,
 }
 
-/// The length of a vector: the root of the sum of squares, added in groups of four.
+/// Returns the length of a vector: the root of the sum of squares, added in groups of four.
 fn norm(vector: &[f32]) -> f32 {
     let (groups, rest) = vector.as_chunks::<4>();
     let mut sum = 0.0;
@@ -57,12 +57,12 @@ impl Prepared {
         Prepared { bytes, facts }
     }
 
-    /// The stored numbers.
+    /// Returns the stored numbers.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The facts stored with the numbers.
+    /// Returns the facts stored with the numbers.
     pub fn facts(&self) -> Facts {
         self.facts
     }

@@ -19,7 +19,7 @@ pub(crate) fn mixed(a: u64, b: u64, secret: [u64; 2]) -> u64 {
 /// The maximum level of a node.
 pub const LEVEL_MAX: usize = 16;
 
-/// The level of the node with this number: it reaches each level above 0 with a probability of 1 in `links`.
+/// Returns the level of the node with this number: it reaches each level above 0 with a probability of 1 in `links`.
 pub(crate) fn level_of(number: u64, links: usize) -> usize {
     let mut random = split_mix(number);
     let mut level = 0;

@@ -50,7 +50,7 @@ impl Restore {
     /// Begins with an empty index. The secret must be unknown to the party that saved the links.
     ///
     /// # Errors
-    /// If the configuration is invalid.
+    /// Returns an error if the configuration is invalid.
     pub fn new(config: Config, secret: [u64; 2]) -> Result<Restore, ConfigError> {
         let index = Index::new(config)?;
         Ok(Restore { index, secret, one_sided: 0, row: Vec::new(), links: Vec::new() })
@@ -60,7 +60,7 @@ impl Restore {
     /// O(dimensions).
     ///
     /// # Errors
-    /// If the vector is not valid for this index.
+    /// Returns an error if the vector is not valid for this index.
     pub fn push(&mut self, numbers: &[u8], facts: Facts, level: usize) -> Result<(), RestoreError> {
         let Index { config, space, graph, len, .. } = &mut self.index;
         if numbers.len() != config.scalar.bytes(config.dim) {
@@ -88,7 +88,7 @@ impl Restore {
     /// only once. Invalid links are ignored. O(links²) comparisons of numbers.
     ///
     /// # Panics
-    /// If there is no such slot or level.
+    /// Panics if there is no such slot or level.
     pub fn link(&mut self, slot: u32, level: usize, links: impl IntoIterator<Item = u32>) {
         let Index { graph: Some(graph), len, .. } = &mut self.index else { return };
         assert!((slot as usize) < *len && level <= graph.level(slot), "the caller passes an added element");
@@ -112,7 +112,7 @@ impl Restore {
     /// training, and the list of each slot.
     ///
     /// # Errors
-    /// If the centroids or lists are not valid for this index.
+    /// Returns an error if the centroids or lists are not valid for this index.
     pub fn lists(
         &mut self,
         centres: &[f32],

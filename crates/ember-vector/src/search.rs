@@ -42,7 +42,7 @@ pub(crate) fn offer(nearest: &mut BinaryHeap<u64>, key: u64, most: usize) {
     }
 }
 
-/// The exclusive upper limit for a key to be one of the `most` smallest.
+/// Returns the exclusive upper limit for a key to be one of the `most` smallest.
 #[inline]
 pub(crate) fn farthest(nearest: &BinaryHeap<u64>, most: usize) -> u64 {
     nearest.peek().copied().filter(|_| nearest.len() >= most).unwrap_or(u64::MAX)
@@ -67,7 +67,7 @@ impl Pool {
         self.next = 0;
     }
 
-    /// The exclusive upper limit for a key to be one of the `most` nearest.
+    /// Returns the exclusive upper limit for a key to be one of the `most` nearest.
     #[inline]
     pub(crate) fn limit(&self, most: usize) -> u64 {
         if self.keys.len() < most { u64::MAX } else { self.keys[most - 1] }
@@ -101,7 +101,7 @@ impl Pool {
         Some((self.keys[at], next.map(|next| self.keys[next] as u32)))
     }
 
-    /// The index of the first unvisited node from `from` on.
+    /// Returns the index of the first unvisited node from `from` on.
     #[inline]
     fn waiting(&self, from: usize) -> Option<usize> {
         let ahead = self.were_visited.get(from..)?.iter().position(|was_visited| !was_visited)?;
@@ -181,7 +181,7 @@ impl Scratch {
         offer(&mut self.nearest, key, most);
     }
 
-    /// The distance beyond which a vector is not one of the `most` nearest.
+    /// Returns the distance beyond which a vector is not one of the `most` nearest.
     #[inline]
     pub(crate) fn limit(&self, most: usize) -> f32 {
         match farthest(&self.nearest, most) {

@@ -77,7 +77,7 @@ impl Space {
         ByteRows::new(bytes + 4 + if scalar == Scalar::Int8 { 4 } else { 0 }, account)
     }
 
-    /// Length of a row in bytes.
+    /// Returns the length of a row in bytes.
     pub(crate) fn width(&self) -> usize {
         self.rows.width()
     }
@@ -88,7 +88,7 @@ impl Space {
         std::mem::replace(&mut self.rows, ByteRows::new(width, account))
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
@@ -111,7 +111,7 @@ impl Space {
         }
     }
 
-    /// The row of a slot.
+    /// Returns the row of a slot.
     #[inline]
     pub(crate) fn row(&self, slot: u32) -> &[u8] {
         self.rows.row(slot as usize)
@@ -122,13 +122,13 @@ impl Space {
         kernels::prefetch(self.row(slot));
     }
 
-    /// The number of rows to prefetch ahead.
+    /// Returns the number of rows to prefetch ahead.
     #[inline]
     pub(crate) fn rows_ahead(&self) -> usize {
         (LINES_AHEAD * LINE_BYTES / self.width()).max(1)
     }
 
-    /// The distance between two rows: smaller means nearer. O(dimensions).
+    /// Returns the distance between two rows: smaller means nearer. O(dimensions).
     #[inline]
     pub(crate) fn distance(&self, a: &[u8], b: &[u8]) -> f32 {
         self.distance_by(self.kernel.of(&a[..self.bytes], &b[..self.bytes]), a, b)
@@ -184,13 +184,13 @@ impl Space {
         }
     }
 
-    /// The distance between the vectors of two slots.
+    /// Returns the distance between the vectors of two slots.
     #[inline]
     pub(crate) fn between(&self, a: u32, b: u32) -> f32 {
         self.distance(self.row(a), self.row(b))
     }
 
-    /// The stored form of a row.
+    /// Returns the stored form of a row.
     pub(crate) fn stored(&self, row: &[u8]) -> Prepared {
         let range = if self.scalar == Scalar::Int8 { float_at(row, self.bytes + 4) } else { 0.0 };
         Prepared {
@@ -199,13 +199,13 @@ impl Space {
         }
     }
 
-    /// The vector of a row, with the precision of its stored form.
+    /// Returns the vector of a row, with the precision of its stored form.
     pub(crate) fn vector(&self, row: &[u8]) -> Vec<f32> {
         let Prepared { bytes, facts } = self.stored(row);
         restored(&bytes, facts, self.metric, self.scalar, self.dim)
     }
 
-    /// The numbers of a row as the bytes of floats, without restoring the length. O(dimensions).
+    /// Returns the numbers of a row as the bytes of floats, without restoring the length. O(dimensions).
     pub(crate) fn floats<'r>(&self, row: &'r [u8]) -> Cow<'r, [u8]> {
         if self.scalar == Scalar::F32 {
             return Cow::Borrowed(&row[..self.bytes]);
@@ -215,7 +215,7 @@ impl Space {
         Cow::Owned(numbers.into_iter().flat_map(f32::to_le_bytes).collect())
     }
 
-    /// All rows in contiguous runs, each with the slot of its first row.
+    /// Returns all rows in contiguous runs, each with the slot of its first row.
     pub(crate) fn runs(&self) -> impl Iterator<Item = (u32, &[u8])> {
         let starts = (0..self.rows.len()).step_by(self.rows.block_rows());
         starts.map(|row| (row as u32, self.rows.run(row, usize::MAX)))

@@ -91,13 +91,13 @@ impl Process {
         Ok(process)
     }
 
-    /// The number of bytes that the server has caused to be written to disks, if the system reports it.
+    /// Returns the number of bytes that the server has caused to be written to disks, if the system reports it.
     pub(super) fn written_bytes(&self) -> Option<u64> {
         let text = fs::read_to_string(format!("/proc/{}/io", self.child.id())).ok()?;
         text.lines().find_map(|line| line.strip_prefix("write_bytes: ")?.parse().ok())
     }
 
-    /// The size of the server's files in bytes.
+    /// Returns the size of the server's files in bytes.
     pub(super) fn file_bytes(&self) -> u64 {
         bytes_below(&self.folder)
     }

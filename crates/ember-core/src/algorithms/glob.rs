@@ -141,7 +141,7 @@ mod tests {
         assert!(matches(&vec![b'*'; 5000], &text, Case::Sensitive));
     }
 
-    /// The recursive definition: exponential, and obviously right.
+    /// Matches by the recursive definition: in exponential time, and obviously correct.
     fn naive(pattern: &[u8], text: &[u8], case: Case) -> bool {
         match (pattern, text) {
             ([], _) => text.is_empty(),

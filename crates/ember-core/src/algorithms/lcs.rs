@@ -164,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    /// The classic table, and the walk back with Redis's choices.
+    /// Computes the classic table, and walks back with Redis's choices.
     fn naive(a: &[u8], b: &[u8]) -> (Vec<u8>, Vec<Match>) {
         let mut table = vec![vec![0u32; b.len() + 1]; a.len() + 1];
         for i in 1..=a.len() {

@@ -16,12 +16,12 @@ const DISTANCE_MAX: usize = 1 << 13;
 /// The maximum number of literals in one run.
 const LITERALS_MAX: usize = 32;
 
-/// The table has about one place per byte of the input, within these bounds: clearing a table for the longest strings
+/// The table has about one slot per byte of the input, within these bounds: clearing a table for the longest strings
 /// would take longer than packing a short string.
 const TABLE_BITS_MIN: u32 = 6;
 const TABLE_BITS_MAX: u32 = 13;
 
-/// Returns the place in a table of `1 << bits` for three bytes (Fibonacci hashing).
+/// Returns the slot of the first three bytes in a table of `1 << bits` slots (Fibonacci hashing).
 fn place(bytes: &[u8], bits: u32) -> usize {
     let number = u32::from(bytes[0]) | u32::from(bytes[1]) << 8 | u32::from(bytes[2]) << 16;
     (number.wrapping_mul(0x9E37_79B1) >> (32 - bits)) as usize

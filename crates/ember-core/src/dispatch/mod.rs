@@ -302,7 +302,7 @@ fn find_missing(
         let hash = if arg == known { hash } else { keyspace.hash(args.at(arg)) };
         guards.data(hash.shard()).is_missing(*database, hash, args.at(arg), expired_ms)
     };
-    // The values that the call needs take longer to determine, so this is done only if a key has a cold value.
+    // Determining which values the call needs takes longer, so it is done only if a key has a cold value.
     if matches!(spec.values, Values::Unneeded) || !spec.key_positions(args).any(&mut is_missing) {
         return Ok(false);
     }

@@ -23,8 +23,8 @@ pub const OBSERVED_KEY_BYTES: usize = 160;
 /// Approximate bytes of a tracked key, excluding its name and the clients' ids.
 const TRACKED_KEY_BYTES: usize = 96;
 
-/// The memory limit of a shard's tracked keys, in bytes per key of the limit on their number. If the names are longer
-/// or more clients track each key, fewer keys can be tracked.
+/// The memory limit of a shard's tracked keys, in bytes for each key that the limit on their number permits. If the
+/// names are longer or more clients track each key, fewer keys can be tracked.
 const TRACKED_BYTES_FOR_EACH_KEY: usize = 256;
 
 /// The minimum of that memory limit in bytes, which applies if the limit on the number of keys is low.

@@ -87,7 +87,7 @@ impl Queries {
         self.from(name).take_while(move |place| place.name() == name).map(|place| &place.query)
     }
 
-    /// Adds a query to the keys with this tag, unless it is there already; `filter` contains the tags of these queries.
+    /// Adds a query to the keys with this tag, unless it was added before; `filter` contains the tags of these queries.
     /// O(log queries), and a copy of one piece.
     pub(super) fn enter(&mut self, tag: u32, query: &Arc<LiveQuery>, filter: &mut TagFilter) {
         let place = Place { tag, digest: query.digest(), query: Arc::clone(query) };

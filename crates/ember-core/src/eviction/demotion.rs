@@ -27,7 +27,7 @@ const EXAMINED_PER_DEMOTION: usize = 4;
 /// The number of consecutive steps without progress after which the search for values to demote ends.
 const FRUITLESS_MAX: usize = 256;
 
-/// Demotes values in steps.
+/// The state for demoting values in steps.
 #[derive(Default)]
 pub struct Demoter {
     chosen: Vec<(usize, Position)>,
@@ -39,8 +39,8 @@ pub struct Demoter {
 impl Demoter {
     /// Demotes a few values: encodes each value and passes it to `append`, which returns the value's record. Returns
     /// the larger values, which the caller encodes without a lock, and whether there was progress. If there was none, a
-    /// sample of all shards contains no value that may be demoted. The caller holds no lock; this holds one shard's
-    /// lock at a time, for some tens of microseconds.
+    /// sample of all shards contains no value that may be demoted. The caller holds no lock; this function holds one
+    /// shard's lock at a time, for some tens of microseconds.
     pub fn step(
         &mut self,
         keyspace: &Keyspace,

@@ -60,7 +60,7 @@ fn weighted(count: usize, weight: impl Fn(usize) -> usize, random: &mut Random) 
     })
 }
 
-/// Evicts keys on behalf of one worker, and keeps good candidates for the next call.
+/// The eviction of one worker, with good candidates that are kept for the next call.
 #[derive(Default)]
 pub struct Evictor {
     /// The candidates, in ascending order of score; the last candidate is evicted first.

@@ -147,7 +147,7 @@ impl<'x> Key<'x> {
         });
     }
 
-    /// Notifies the subscribers of an event that it has happened to this key.
+    /// Notifies the subscribers of `event` of this key.
     #[inline]
     pub fn notify(&mut self, event: Event) {
         self.turn.notices.notify(event, self.database, self.name);

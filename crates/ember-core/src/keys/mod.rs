@@ -123,7 +123,7 @@ impl<'c, 'k> Keys<'c, 'k> {
         typed(self.entry(arg))
     }
 
-    /// Notifies the subscribers of an event that it has happened to the key in argument `arg`.
+    /// Notifies the subscribers of `event` of the key in argument `arg`.
     pub fn notify(&mut self, event: Event, arg: usize) {
         self.turn.notices.notify(event, self.database, self.args.at(arg));
     }

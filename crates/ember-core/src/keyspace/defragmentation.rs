@@ -50,8 +50,8 @@ impl Defragmentation {
 
     /// Examines some allocations, and moves those for which `is_worth_it` returns true. Values with more than
     /// `elements_max` elements are examined in several steps, other values in one step. Returns false at the end of the
-    /// walk. The caller holds no lock; this holds one shard's lock at a time, for some tens of microseconds, or for as
-    /// long as moving `elements_max` elements takes.
+    /// walk. The caller holds no lock; this function holds one shard's lock at a time, for some tens of microseconds,
+    /// or for as long as moving `elements_max` elements takes.
     pub fn step(
         &mut self,
         keyspace: &Keyspace,

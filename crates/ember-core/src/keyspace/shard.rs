@@ -342,7 +342,7 @@ impl ShardData {
         (result, bytes_before, bytes_after)
     }
 
-    /// Records that a value that has a record was changed, or its expiry was.
+    /// Records a change of a value with a record, or of its expiry.
     #[cold]
     fn record_replaced(&mut self, database: usize, at: Position, cold_facts: Option<Facts>) {
         if self.entry(database, at).is_cold() {

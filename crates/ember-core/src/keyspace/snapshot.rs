@@ -124,8 +124,8 @@ impl<'s> Walker<'s> {
     }
 }
 
-/// Takes the saved pieces of a snapshot from its queue, for the writing thread. Dropping the saver before the end
-/// cancels the snapshot.
+/// The reader of a snapshot's queue, with which the writing thread takes the saved pieces. Dropping the saver before
+/// the end cancels the snapshot.
 pub struct Saver<'k> {
     snapshot: Arc<Snapshot>,
     keyspace: &'k Keyspace,

@@ -14,10 +14,10 @@ use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 
 /// The gate of a keyspace; see the module documentation.
 pub struct Gate {
-    /// Locked while the gate is closed.
+    /// The lock that the worker inside holds while the gate is closed.
     exclusive: Mutex<()>,
     is_closed: AtomicBool,
-    /// For each worker, whether it is inside.
+    /// Whether each worker is inside the gate, by its number.
     inside: Box<[CachePadded<AtomicBool>]>,
 }
 

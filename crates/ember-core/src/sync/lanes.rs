@@ -12,7 +12,7 @@
 
 use crate::sync::{AtomicBool, Mutex, Ordering, yield_now};
 
-/// Means no token, for a unit that is in one lane only.
+/// The placeholder for the token of a unit that is in one lane only.
 const ONE_LANE: u32 = u32::MAX;
 
 /// A unit's entry in one of its lanes.

@@ -36,8 +36,8 @@ impl<M> Mailbox<M> {
         self.asleep.swap(false, Ordering::SeqCst)
     }
 
-    /// Called before the worker waits for its sockets; returns false if there is a message, so that the worker must not
-    /// wait.
+    /// Marks the worker as waiting, before it waits for its sockets; returns false if there is a message, so that the
+    /// worker must not wait.
     #[must_use]
     pub fn fall_asleep(&self) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
@@ -48,7 +48,7 @@ impl<M> Mailbox<M> {
         false
     }
 
-    /// Called after the worker has waited for its sockets.
+    /// Marks the worker as awake, after it has waited for its sockets.
     pub fn wake_up(&self) {
         // Relaxed: a sender that still sees `true` wakes a worker that is awake, which costs one turn of its loop and
         // loses no message.

@@ -124,7 +124,7 @@ fn survivors(policy: EvictionPolicy, prepare: Prepare) -> (f64, f64) {
 
 #[test]
 fn each_policy_keeps_the_keys_it_is_named_for() {
-    // Every fourth key is used a minute later, some of these keys many times; they also have the latest expiry.
+    // Uses every fourth key a minute later, some of these keys many times; they also have the latest expiry.
     fn read(local: &mut Local, keys: usize, times: usize) {
         local.turn.now_ms += 60_000;
         for number in (0..keys).step_by(4) {

@@ -27,8 +27,8 @@ fn find(name: &str) -> &'static DataCommand {
     all.find(|command| command.spec.name == name).unwrap()
 }
 
-/// Runs calls as a worker does: calls that need at least one step run on borrowed values, without locks. If a key has
-/// changed meanwhile, they run again under the locks.
+/// A thread that runs calls as a worker does: calls that need at least one step run on borrowed values, without locks.
+/// If a key has changed meanwhile, they run again under the locks.
 struct Worker {
     keyspace: Arc<Keyspace>,
     keys: Arc<Vec<Vec<u8>>>,

@@ -33,8 +33,8 @@ fn quit(draw: &mut Draw) -> Vec<Step> {
     vec![Step { words, outcome: Outcome::Close }]
 }
 
-/// SETNAME is not combined with an AUTH that fails: Redis 7.0.15 sets the name nevertheless; Redis 7.2 and ember then
-/// change nothing.
+/// Generates HELLO. SETNAME is not combined with an AUTH that fails: Redis 7.0.15 sets the name nevertheless; Redis 7.2
+/// and ember then change nothing.
 fn hello(draw: &mut Draw) -> Vec<Step> {
     draw.any(&[
         "HELLO",

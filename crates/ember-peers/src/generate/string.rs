@@ -74,7 +74,8 @@ fn getex(draw: &mut Draw) -> Vec<Step> {
     then_exists(steps)
 }
 
-/// A time in the past removes a key at once or at the next access: after an access, both servers have the same state.
+/// Appends an access to the steps: a time in the past removes a key at once or at the next access, so both servers have
+/// the same state after the access.
 fn then_exists(mut steps: Vec<Step>) -> Vec<Step> {
     let key = steps[0].words[1].clone();
     steps.push(Step::reply(vec![b"EXISTS".to_vec(), key]));

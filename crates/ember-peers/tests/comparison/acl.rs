@@ -157,12 +157,12 @@ fn rules(random: &mut Random) -> Vec<String> {
     (0..=random.below(5)).map(|_| one(random)).collect()
 }
 
-/// The compared part of a reply.
+/// Returns the compared part of a reply.
 fn compared(reply: &Value) -> String {
     render(reply).replace("This user has", "User alice has")
 }
 
-/// The line of ACL LIST for the user, without its rules about commands.
+/// Returns the line of ACL LIST for the user, without its rules about commands.
 fn described(client: &mut RawClient) -> Option<String> {
     let list = client.run("ACL LIST");
     let mut lines = list.elements().unwrap().iter().map(Value::text);

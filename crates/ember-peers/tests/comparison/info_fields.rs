@@ -15,7 +15,7 @@ const MISSING: &[(&str, &str)] = &[
 /// Fields in another section than in the redis-server of the tests.
 const MOVED: &[(&str, &str)] = &[];
 
-/// The names of fields by section. Names that depend on data are truncated before their variable part.
+/// Returns the names of fields by section. Names that depend on data are truncated before their variable part.
 fn fields(client: &mut RawClient) -> BTreeMap<String, BTreeSet<String>> {
     let text = client.run("INFO everything").text();
     let mut fields: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();

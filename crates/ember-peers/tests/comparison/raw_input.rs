@@ -72,7 +72,7 @@ const SOCKET_READ_BYTES: usize = 16 * 1024;
 fn answer(server: &Server, pieces: &[&[u8]]) -> String {
     let mut client = server.client();
     for piece in pieces {
-        // A server may close before it has read everything.
+        // A server may close the connection before it has read all input.
         if client.send(piece).is_err() {
             break;
         }
@@ -107,7 +107,7 @@ fn compare(mode: Mode) {
         let expected = answer(&redis, &[case]);
         for pieces in ways {
             let got = answer(&ember, pieces);
-            // A server that closes with unread input resets the connection, and then its last reply may be lost.
+            // A server that closes a connection with unread input resets it, and then the last reply may be lost.
             let reset = case.len() > SOCKET_READ_BYTES;
             let same_again = || (0..20).any(|_| answer(&ember, pieces) == answer(&redis, &[case]));
             if got != expected && !(reset && same_again()) {

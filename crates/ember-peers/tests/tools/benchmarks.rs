@@ -135,7 +135,7 @@ fn csv_tables(folder: &Folder, script: &str) -> Vec<Table> {
     paths.iter().map(table).collect()
 }
 
-/// Runs a script that must succeed, and returns its printed tables, which must equal those in the files.
+/// Runs a script that must succeed, and returns its printed tables, which must equal the tables in the CSV files.
 fn tables(script: &str, variables: &[(&str, &str)]) -> (Vec<Table>, String) {
     let folder = Folder::new(script);
     let output = run(script, &folder, variables);

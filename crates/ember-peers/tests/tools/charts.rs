@@ -15,7 +15,7 @@ fn read(path: impl AsRef<Path>) -> String {
     fs::read_to_string(path).unwrap()
 }
 
-/// The CSV files of the documents' charts.
+/// Returns the CSV files of the documents' charts.
 fn csv_files() -> Vec<PathBuf> {
     let entries = fs::read_dir(root().join("docs/charts")).unwrap().map(|entry| entry.unwrap().path());
     let mut paths: Vec<PathBuf> =

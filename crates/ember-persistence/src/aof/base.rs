@@ -124,7 +124,7 @@ impl KeyWriter for BaseWriter<'_> {
     }
 }
 
-/// Writes commands in batches. At most one batch is in memory, or one command if it is longer.
+/// A writer of commands in batches. At most one batch is in memory, or one command if it is longer.
 #[derive(Debug)]
 pub struct CommandsWriter {
     sink: FileSink,

@@ -209,8 +209,8 @@ fn counted(line: &[u8], max: u64) -> Option<u64> {
     number::parse_u64(digits).filter(|&count| count <= max)
 }
 
-/// Reads an AOF file. The input may be hostile: no allocation exceeds a fixed multiple of the bytes received, and no
-/// input causes a panic.
+/// A reader of an AOF file. The input may be hostile: no allocation exceeds a fixed multiple of the bytes received, and
+/// no input causes a panic.
 #[derive(Debug)]
 pub struct AofReader<R> {
     source: Source<R>,

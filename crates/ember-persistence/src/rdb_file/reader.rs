@@ -63,8 +63,8 @@ impl VersionCheck {
     }
 }
 
-/// Reads an RDB file in order. The input may be hostile: no allocation exceeds a fixed multiple of the bytes received,
-/// and no input causes a panic.
+/// A reader of an RDB file, in order. The input may be hostile: no allocation exceeds a fixed multiple of the bytes
+/// received, and no input causes a panic.
 #[derive(Debug)]
 pub struct RdbReader<R> {
     source: Source<R>,

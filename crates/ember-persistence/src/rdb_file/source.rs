@@ -9,7 +9,7 @@ use crate::files::Reread;
 /// Number of bytes read at a time: large enough that the cost of a read call is small compared with copying the bytes.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// Reads from `R` through a buffer.
+/// A buffered reader of `R`.
 #[derive(Debug)]
 pub struct Source<R> {
     inner: R,

@@ -78,7 +78,8 @@ pub struct Written {
     pub header: [u8; 9],
 }
 
-/// Writes an RDB file to a sink, value by value. Needs memory for a buffer of 64 KiB and for compressing one string.
+/// A writer of an RDB file to a sink, value by value. It needs memory for a buffer of 64 KiB and for compressing one
+/// string.
 #[derive(Debug)]
 pub struct RdbWriter<W> {
     writer: Writer<Checked<W>>,

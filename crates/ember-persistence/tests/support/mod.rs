@@ -132,7 +132,7 @@ pub fn seen(local: &mut Local) -> Seen {
         };
         let mut replies = vec![run(local, &[b"PEXPIRETIME", &name])];
         if of_type != "string" {
-            // Whether a string is embedded in its object is not stored.
+            // Files do not store whether a string is embedded in its object.
             replies.insert(0, run(local, &[b"OBJECT", b"ENCODING", &name]));
         }
         for words in commands {

@@ -34,7 +34,8 @@ pub fn render_with(value: &Value, paint: &Paint) -> Vec<u8> {
     out
 }
 
-/// `indent` is the indentation of all lines after the first: the width of all labels before this value.
+/// Formats a nested value. `indent` is the indentation of all lines after the first: the width of all labels before
+/// this value.
 fn render_nested(value: &Value, indent: usize, paint: &Paint, out: &mut Vec<u8>) {
     let prefixed = |kind: &str, text: &[u8]| [kind.as_bytes(), text].concat();
     match value {

@@ -45,7 +45,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The bytes of a status, error, bulk or verbatim string.
+    /// Returns the bytes of a status, error, bulk or verbatim string.
     pub fn bytes(&self) -> Option<&[u8]> {
         match self {
             Value::Simple(text) | Value::Error(text) | Value::Bulk(text) | Value::Verbatim(_, text) => {
@@ -55,12 +55,12 @@ impl Value {
         }
     }
 
-    /// [`Value::bytes`] as text, with invalid sequences replaced; empty for other values.
+    /// Returns [`Value::bytes`] as text, with invalid sequences replaced; empty for other values.
     pub fn text(&self) -> String {
         self.bytes().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default()
     }
 
-    /// The number of an integer reply.
+    /// Returns the number of an integer reply.
     pub fn integer(&self) -> Option<i64> {
         match self {
             Value::Integer(number) => Some(*number),
@@ -68,7 +68,7 @@ impl Value {
         }
     }
 
-    /// The elements of an array, set or push.
+    /// Returns the elements of an array, set or push.
     pub fn elements(&self) -> Option<&[Value]> {
         match self {
             Value::Array(elements) | Value::Set(elements) | Value::Push(elements) => Some(elements),
@@ -87,7 +87,7 @@ impl Value {
         }
     }
 
-    /// The value of `key` in a map (or its flat RESP2 form).
+    /// Returns the value of `key` in a map (or its flat RESP2 form).
     pub fn get(&self, key: &str) -> Option<Value> {
         self.pairs()?
             .into_iter()
@@ -100,21 +100,21 @@ impl Value {
         matches!(self, Value::Error(_))
     }
 
-    /// The status that most writes return.
+    /// Returns the status that most writes return.
     pub fn ok() -> Value {
         Value::Simple(b"OK".to_vec())
     }
 }
 
 impl From<&str> for Value {
-    /// A bulk string.
+    /// Converts a text to a bulk string.
     fn from(text: &str) -> Self {
         Value::Bulk(text.as_bytes().to_vec())
     }
 }
 
 impl From<i64> for Value {
-    /// An integer.
+    /// Converts a number to an integer reply.
     fn from(number: i64) -> Self {
         Value::Integer(number)
     }
@@ -123,8 +123,8 @@ impl From<i64> for Value {
 /// Reads one reply and no byte after it. Linear in the length of the reply; buffers grow only as bytes are received.
 ///
 /// # Errors
-/// `UnexpectedEof` when the stream ends before or inside the reply, `InvalidData` when the bytes are not RESP, and the
-/// errors of the stream itself (a timeout is `WouldBlock` or `TimedOut`).
+/// Returns `UnexpectedEof` if the stream ends before or inside the reply, `InvalidData` if the bytes are not RESP, and
+/// the errors of the stream itself (a timeout is `WouldBlock` or `TimedOut`).
 pub fn read_value(stream: &mut impl BufRead) -> io::Result<Value> {
     read_nested(stream, 0)
 }

@@ -48,8 +48,8 @@ fn has_fixed_places(spec: &Spec) -> bool {
     spec.keys_of.is_none() && spec.keys.iter().all(|keys| is_fixed(keys.begin, keys.find))
 }
 
-/// Whether the words at `first`, `first + step` and so on are declared keys. `last` is the distance of the last of them
-/// from `first`, or, if negative, a position counted from the end.
+/// Whether the words at `first`, `first + step` and so on are declared keys. `last` is the distance of the last key
+/// from `first`, or, if negative, its position counted from the end.
 fn are_keys(words: &[Word<'_>], rest: Option<Word<'_>>, first: usize, last: isize, step: usize) -> bool {
     let is_key = |at: usize| words.get(at).copied().or(rest).is_none_or(|word| word == Word::Key);
     match usize::try_from(last) {

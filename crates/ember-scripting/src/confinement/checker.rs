@@ -149,7 +149,7 @@ enum Rounds {
     PerArgument,
 }
 
-/// Parses a program and checks whether it is confined.
+/// A parser of a program that checks whether the program is confined.
 pub(super) struct Checker<'t, 'r> {
     tokens: &'r [Token<'t>],
     at: usize,
@@ -233,7 +233,7 @@ impl<'t, 'r> Checker<'t, 'r> {
         Some(token)
     }
 
-    /// Consumes `token` if it is the next one; returns whether it was.
+    /// Consumes the next token if it is `token`; returns whether it is.
     fn takes(&mut self, token: Token<'_>) -> bool {
         let is_next = self.peek() == Some(token);
         self.at += usize::from(is_next);

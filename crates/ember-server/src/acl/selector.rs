@@ -300,7 +300,7 @@ impl Selector {
         self.command_rules.push(CommandRule { allows, name });
     }
 
-    // Checks of calls.
+    // Functions that check calls.
 
     /// Checks whether the whole call is allowed.
     ///
@@ -394,7 +394,7 @@ impl Selector {
         self.channels.iter().map(|pattern| &**pattern)
     }
 
-    // Descriptions of the rules.
+    // Functions that describe the rules.
 
     /// Returns the rules about commands, separated by spaces.
     pub(super) fn describe_commands(&self) -> Vec<u8> {

@@ -157,7 +157,7 @@ impl User {
         self.is_on
     }
 
-    /// Whether `password` lets a connection authenticate as this user. Takes O(length + passwords) steps.
+    /// Whether a connection can authenticate as this user with `password`. Takes O(length + passwords) steps.
     pub(crate) fn accepts(&self, password: &[u8]) -> bool {
         if !self.is_on || self.needs_no_password {
             return self.is_on;

@@ -316,7 +316,7 @@ fn load_file(
 /// Number of commands between two checks whether a progress message is due.
 const PROGRESS_COMMANDS: u64 = 4096;
 
-/// Runs the commands of an AOF against the keyspace.
+/// The state for running the commands of an AOF on the keyspace.
 struct Player<'c> {
     server: &'static Server,
     config: &'c Config,

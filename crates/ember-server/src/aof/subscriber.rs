@@ -139,9 +139,9 @@ pub(super) struct AofSubscriber {
     /// The new files of an AOF that must be rewritten, used as soon as the data of their base are available.
     new_files: Option<NewFiles>,
     trouble: Option<Trouble>,
-    /// Whether the rest of this round cannot write, because an attempt has failed or the next one is not due yet.
+    /// Whether the rest of this round cannot write, because an attempt has failed or the next attempt is not due yet.
     is_stuck: bool,
-    /// The error with which writes are refused, if they are.
+    /// The error with which writes are refused; `None` while they are accepted.
     refusal: Option<String>,
     /// The last timestamp written to the file, Unix time in s.
     written_time: Option<i64>,
@@ -575,7 +575,7 @@ impl AofSubscriber {
         self.aof.state.is_enabled.store(false, Ordering::Relaxed);
     }
 
-    // Fsyncs.
+    // Functions for fsyncs.
 
     fn sync(&mut self) -> Result<(), AofError> {
         self.poll_sync()?;
@@ -680,7 +680,7 @@ impl AofSubscriber {
         }
     }
 
-    // Failures.
+    // Functions for failed writes.
 
     fn record_trouble(&mut self, error: &AofError) {
         self.is_stuck = true;
@@ -746,7 +746,7 @@ impl AofSubscriber {
         }
     }
 
-    // Reports.
+    // Functions for the published state.
 
     fn report_size(&self) {
         let size = self.files.as_ref().map_or(0, |files| files.closed_size + files.writer.size());

@@ -339,7 +339,7 @@ impl Registry {
     /// Like [`Registry::resolve`], for a call in a file, which may have been written while commands had other names.
     ///
     /// # Errors
-    /// As for [`Registry::resolve`].
+    /// Returns the errors of [`Registry::resolve`].
     pub(crate) fn resolve_in_file(&self, args: Args<'_>) -> Result<&Command, CommandError> {
         self.find_declared(args.at(0))
             .or_else(|| self.find(args.at(0)))

@@ -14,7 +14,7 @@ pub(crate) struct Blocked {
     pub(crate) waiter: Arc<Waiter>,
     /// The time at which the call times out.
     pub(crate) deadline: Option<Instant>,
-    /// Writes the reply of a call that times out.
+    /// The function that writes the reply of a call that times out.
     pub(crate) on_timeout: Answer,
     /// The number of the record that must become durable, and the reply once it is.
     pub(crate) durable: Option<(u64, Answer)>,

@@ -99,7 +99,7 @@ pub(crate) struct Names {
 
 /// The part of a client that other connections may read. Its own worker writes it once per batch.
 pub(crate) struct ClientView {
-    // Fixed when the client connects.
+    // These fields are set when the client connects and never change.
     pub(crate) id: u64,
     pub(crate) peer: Peer,
     pub(crate) descriptor: i32,

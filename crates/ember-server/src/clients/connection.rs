@@ -296,7 +296,7 @@ impl Connection {
         }
     }
 
-    /// Lets the kernel combine output into fewer and larger packets.
+    /// Makes the kernel combine output into fewer and larger packets.
     pub(crate) fn gather_packets(&self) {
         // As in Redis, an error is ignored. Unix sockets do not have this option.
         let _ = SockRef::from(&self.socket).set_tcp_nodelay(false);
@@ -340,7 +340,7 @@ impl Connection {
         self.writable |= readiness.writable;
     }
 
-    /// Reads once from the socket. The bytes go into the large argument that is being received, or into `scratch`,
+    /// Reads once from the socket. The bytes are stored in the large argument that is being received, or in `scratch`,
     /// which is cleared first: a short `input` is moved in front of them, and to a long `input` they are appended.
     /// Encrypted bytes are first read into `wire`.
     pub(crate) fn fill(&mut self, scratch: &mut Vec<u8>, wire: &mut Vec<u8>) -> Fill {
@@ -449,8 +449,8 @@ impl Connection {
         status
     }
 
-    /// Returns whether another batch may follow one that has run and whose parsing returned `status`. A parse error is
-    /// answered after all commands before it.
+    /// Returns whether another batch may follow a batch that has run and whose parsing returned `status`. A parse error
+    /// is answered after all commands before it.
     pub(crate) fn has_next_batch(&mut self, status: ParseStatus) -> bool {
         match status {
             _ if self.parked.is_some() || self.closing => false,

@@ -37,8 +37,8 @@ impl Listening {
             .filter(|(address, _)| !kept.iter().any(|listener| listener.address() == Some(*address)))
             .collect::<Vec<_>>();
         let opened = open(&missing, config).or_else(|_| {
-            // Listeners that are about to be closed may occupy a wanted address: a listener on all addresses occupies
-            // each of them.
+            // Listeners that are about to be closed may occupy a newly configured address: a listener on all addresses
+            // occupies each of them.
             left.iter().for_each(|listener| listener.suspend());
             open(&missing, config).inspect_err(|_| {
                 for listener in &left {

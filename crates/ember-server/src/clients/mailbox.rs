@@ -53,7 +53,7 @@ pub(crate) enum Message {
     Evaluate(Marked),
     /// Send this state to your connections that watch its query.
     State(Arc<State>),
-    /// Feed the replicas among your connections: there is something to send.
+    /// Send the replication stream to the replicas among your connections: there are new bytes.
     Feed,
     /// Retry the calls that wait for a condition to end.
     TryAgain,

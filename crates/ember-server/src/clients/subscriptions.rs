@@ -26,7 +26,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Returns the first words of the replies to subscribing and unsubscribing.
+    /// Returns the first elements of the replies to subscribing and unsubscribing.
     pub(crate) fn words(self) -> (&'static [u8], &'static [u8]) {
         match self {
             Kind::Channel => (b"subscribe", b"unsubscribe"),

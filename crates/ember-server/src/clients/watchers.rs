@@ -326,8 +326,8 @@ impl Watcher {
         self.extra.as_mut()?.first.take()
     }
 
-    /// Decides what happens with a state that has arrived; `is_congested` says that the client has much unread output.
-    /// A state that cannot be sent yet is stored if `may_keep` permits it.
+    /// Decides how to handle a state that has arrived; `is_congested`: whether the client has much unread output. A
+    /// state that cannot be sent yet is stored if `may_keep` permits it.
     pub(crate) fn receive(
         &mut self,
         state: &Arc<State>,
@@ -493,7 +493,7 @@ impl Watchers {
         self.find(wanted, |watcher| watcher.channel().is_some_and(|name| **name == *channel))
     }
 
-    /// Adds a watcher to the queue of those whose states wait for the socket.
+    /// Adds a watcher to the queue of watchers whose states wait for the socket.
     pub(crate) fn wait(&mut self, number: u32) {
         let Some(watcher) = self.by_number.get_mut(&number) else { return };
         if !std::mem::replace(&mut watcher.is_queued, true) {

@@ -13,7 +13,7 @@ use super::visitor::Visitor;
 use crate::metrics;
 use crate::server::Server;
 
-/// Permits one scrape at a time, regardless of the number of clients.
+/// The permit for one scrape at a time, regardless of the number of clients.
 static SCRAPES: Semaphore = Semaphore::const_new(1);
 
 /// Handles a request. Ignores its body, except for the dashboard.

@@ -25,7 +25,7 @@ use crate::clients::mailbox::Message;
 use crate::clients::round::{Round, RoundCall, RoundPlan, RoundUnit};
 use crate::server::conditions::Condition;
 
-/// With fewer units than this, one worker applies all of them: waking another takes as long.
+/// With fewer units than this, one worker applies all of them: waking another worker takes as long.
 const UNITS_MIN: usize = 64;
 
 /// The number of units per additional worker that is woken.

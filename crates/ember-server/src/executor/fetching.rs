@@ -48,7 +48,7 @@ impl Executor {
         Context { keyspace, guards, turn: &mut self.turn, database, waiting: Waiting::Never }
     }
 
-    /// Requests the missing values of the call with number `number`, and those of the later calls in the batch.
+    /// Requests the missing values of call `number` of the batch, and the missing values of the later calls.
     #[cold]
     pub(super) fn begin_fetching(
         &mut self,

@@ -118,7 +118,7 @@ pub(crate) enum Progress {
     Fetching(usize),
     /// The command with this number (or the end of the batch) waits for answers of other workers.
     Awaiting(usize, Assembly),
-    /// The command before the one with this number (or before the end of the batch) is blocked.
+    /// A command is blocked; the number is that of the next command, or the length of the batch.
     Blocked(usize, Box<Blocked>),
 }
 
@@ -147,7 +147,7 @@ pub(crate) struct Executor {
     pub(crate) index: usize,
     pub(crate) config: Arc<Config>,
     generation: u64,
-    /// Whether the configuration has been reloaded since the worker was last notified of a new one.
+    /// Whether the configuration has been reloaded since the worker was last notified of a new configuration.
     has_new_config: bool,
     pub(crate) turn: Turn,
     pub(crate) stats: &'static WorkerStats,
@@ -175,7 +175,7 @@ pub(crate) struct Executor {
     pub(crate) is_error_counted: bool,
     /// The state for logging payloads that RESTORE has refused.
     damaged_payloads: DamagedPayloads,
-    /// Whether the running calls are commands of the primary, and why one has failed.
+    /// Whether the running calls are commands of the primary; the next field is the reason why one of them has failed.
     applies: bool,
     failure: Option<String>,
     /// Whether the server was a replica when the turn began.
@@ -611,7 +611,7 @@ impl Executor {
         }
     }
 
-    /// Delivers notifications now; those for the client of `at_once` are written between its replies.
+    /// Delivers notifications now; notifications for the client of `at_once` are written between its replies.
     #[cold]
     fn deliver_notices(
         &mut self,
@@ -651,8 +651,8 @@ impl Executor {
         }
     }
 
-    /// Removes a reply that the client does not want. `mark` is the start of the reply; it is `None` if all replies
-    /// were wanted when the command began. So the reply to the command that changes the mode remains.
+    /// Removes a reply that the client has disabled. `mark` is the start of the reply; it is `None` if all replies were
+    /// enabled when the command began. So the reply to the command that changes the mode remains.
     #[inline]
     fn apply_reply_mode(&self, client: &mut Client, mark: Option<Mark>, reply: &mut Reply) {
         if client.reply_mode != ReplyMode::On {

@@ -136,7 +136,7 @@ impl Executor {
 
 /// Returns the size in bytes of a request that is encoded as an array of bulk strings.
 fn wire_bytes(args: Args<'_>) -> usize {
-    /// The bytes of a type byte and a line end.
+    /// The number of bytes of a type byte and a line end.
     const LINE_BYTES: usize = 3;
     let head = |number: usize| LINE_BYTES + number.checked_ilog10().unwrap_or(0) as usize + 1;
     head(args.len()) + args.iter().map(|arg| head(arg.len()) + arg.len() + 2).sum::<usize>()

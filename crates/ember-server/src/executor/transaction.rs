@@ -45,7 +45,7 @@ impl Executor {
         if command.spec.flags.contains(Flags::NO_MULTI) {
             return Err("ERR Command not allowed inside a transaction".into());
         }
-        // Every queued call takes memory, even one that would not when it runs.
+        // Every queued call takes memory, even a call that takes no memory when it runs.
         if self.config.maxmemory != 0 {
             self.free_memory(guards, args.total_bytes())?;
         }

@@ -180,8 +180,8 @@ impl Merger {
         self.advance(record.worker, 1);
     }
 
-    /// Moves consecutive records of a worker that consist of one command each into `batch`. Most records do, so their
-    /// bytes are moved at once. Returns false if the next record does not.
+    /// Moves consecutive records of a worker that consist of one command each, as most do, into `batch`, so that their
+    /// bytes are moved together. Returns false if the next record has more commands.
     fn take_run(&mut self, worker: usize, batch: &mut Batch, upto: u64, target: usize) -> bool {
         let Queue { segments, at } = &self.queues[worker];
         let (records, run) = segments[0].run(*at, upto - self.last, target - batch.len());

@@ -125,7 +125,7 @@ pub(super) struct Stream {
     /// A buffer for the next batch; empty between two uses.
     batch: Batch,
     subscribers: Vec<Box<dyn Subscriber>>,
-    /// Wakes the worker with this number.
+    /// The function that wakes the worker with this number.
     wake: Box<dyn Fn(usize) + Send>,
 }
 
@@ -248,8 +248,8 @@ impl Stream {
         }
     }
 
-    /// Passes the next record, up to number `limit`, on to each subscriber as far as its effects are for that
-    /// subscriber, if they are not all for all readers; returns false for other records.
+    /// Passes the next record on if it has effects that only some readers receive: each subscriber receives the effects
+    /// for it. Returns false if the next record has no such effects, or its number exceeds `limit`.
     fn pass_on_for_some(&mut self, limit: u64) -> bool {
         let before = self.merger.last();
         let Some(record) = self.merger.next_for_some(limit) else { return false };

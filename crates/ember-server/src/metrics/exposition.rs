@@ -18,8 +18,8 @@ impl Samples<'_> {
         self.line("", labels, None, value);
     }
 
-    /// Writes a histogram: for each of the ascending `bounds`, the number of observations up to it, then the number and
-    /// the sum of all observations.
+    /// Writes a histogram: for each of the ascending `bounds`, the number of observations up to that bound, then the
+    /// count and the sum of all observations.
     pub(super) fn histogram(
         &mut self,
         labels: &[&str],

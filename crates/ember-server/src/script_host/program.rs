@@ -231,7 +231,7 @@ fn error_of(failure: &Failure, name: Name<'_>) -> Vec<u8> {
     text
 }
 
-/// Runs the calls of one script.
+/// The runner of the calls of one script.
 struct Host<'h> {
     executor: &'h mut Executor,
     client: &'h mut Client,

@@ -79,7 +79,7 @@ pub(crate) struct Parts {
 
 /// The state that all threads of the server share.
 pub(crate) struct Server {
-    // Fixed after startup.
+    // These fields do not change after startup.
     pub(crate) config: ConfigHandle,
     pub(crate) keyspace: Keyspace,
     pub(crate) registry: Registry,
@@ -94,7 +94,7 @@ pub(crate) struct Server {
     pub(crate) log: LogHandle,
     /// Services of higher storeys, with their own state.
     pub(crate) services: Services,
-    // Changed at run time.
+    // These fields change at run time.
     pub(crate) acl: Acl,
     pub(crate) tls: Tls,
     pub(crate) encryption: FileEncryption,

@@ -37,7 +37,7 @@ pub(crate) enum Purpose {
     Save,
     /// The base of an append-only file.
     AofBase,
-    /// A copy of the data for replicas.
+    /// A snapshot for replicas.
     Sync,
 }
 
@@ -153,7 +153,7 @@ pub(crate) struct PointInTime {
     pub(crate) changes: u64,
 }
 
-/// Sets the condition that a snapshot is running, and clears it when dropped.
+/// A guard that sets the condition that a snapshot is running, and clears the condition when dropped.
 struct Underway(&'static Server);
 
 impl Drop for Underway {

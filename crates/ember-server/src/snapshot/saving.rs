@@ -80,8 +80,8 @@ fn save_at(server: &Server, config: &Config, turn: &Turn, place: Option<Place>) 
     Ok(())
 }
 
-/// Writes the configured RDB file durably under a temporary name; [`publish`] gives it its final name. `fill` writes
-/// its contents.
+/// Writes the configured RDB file durably under a temporary name; [`publish`] renames the file to its final name.
+/// `fill` writes the contents.
 ///
 /// # Errors
 /// Returns one line that says what failed, or which other process writes to the directory.
@@ -107,7 +107,7 @@ pub(super) fn write_file(
     Ok((file, written))
 }
 
-/// Gives a written file its final name atomically.
+/// Renames a written file to its final name atomically.
 ///
 /// # Errors
 /// Returns one line that says what failed.

@@ -57,7 +57,7 @@ impl SnapshotState {
         server.sum(|stats| &stats.changes) + self.replacements.load(Ordering::Relaxed)
     }
 
-    /// Counts that a primary's data have replaced all keys. With `saves`, a save is scheduled, because the file still
+    /// Counts a replacement of all keys by a primary's data. With `saves`, a save is scheduled, because the file still
     /// contains the previous keys.
     pub(crate) fn count_replacement(&self, saves: bool) {
         self.replacements.fetch_add(1, Ordering::Relaxed);

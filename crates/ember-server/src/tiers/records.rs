@@ -30,7 +30,7 @@ pub(crate) struct Log {
     lock: Option<DirectoryLock>,
 }
 
-/// The place where records are stored; the variant is fixed after startup.
+/// The storage of records; the variant is fixed after startup.
 pub(crate) enum Records {
     /// Tiering is off: values cannot be cold.
     Nowhere,

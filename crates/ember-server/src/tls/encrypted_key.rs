@@ -37,7 +37,7 @@ const AES_256_CBC: &[u8] = b"\x60\x86\x48\x01\x65\x03\x04\x01\x2a";
 /// Returns the decrypted key of a PEM file; `None` if the file contains no encrypted key.
 ///
 /// # Errors
-/// Returns a short description of what is wrong with the key or the password.
+/// Returns a short description of the problem with the key or the password.
 pub(super) fn read(text: &str, password: &str) -> Option<Result<PrivateKeyDer<'static>, &'static str>> {
     let (_, rest) = text.split_once(BEGIN)?;
     let (body, _) = rest.split_once(END)?;

@@ -38,7 +38,7 @@ impl Failures {
     }
 }
 
-/// Describes what is wrong with a certificate, of this server or of a peer.
+/// Describes the problem with a certificate of this server or of a peer.
 fn fault_of_certificate(why: &CertificateError) -> String {
     match why {
         CertificateError::Other(other)
@@ -52,7 +52,7 @@ fn fault_of_certificate(why: &CertificateError) -> String {
     }
 }
 
-/// Describes what is wrong with a certificate or key of this server.
+/// Describes the problem with a certificate or key of this server.
 pub(super) fn explain_own(error: &Error) -> String {
     match error {
         Error::InvalidCertificate(why) => fault_of_certificate(why),

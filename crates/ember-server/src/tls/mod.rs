@@ -89,7 +89,7 @@ impl Tls {
     /// Reads the files again and uses the values of `config` for new connections.
     ///
     /// # Errors
-    /// As for [`Tls::new`]; the previous settings then remain in effect.
+    /// Returns the errors of [`Tls::new`]; the previous settings then remain in effect.
     pub(crate) fn reload(&self, config: &Config) -> Result<(), String> {
         if config.tls_port != 0 {
             // The states are recorded before the files are read, so that a change during the read is detected later.

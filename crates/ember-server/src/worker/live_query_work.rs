@@ -92,8 +92,8 @@ pub(super) struct QueryWork {
 /// The end of a watcher's interval: the time, the connection's token, the client id, and the watcher's number.
 type IntervalEnd = (Instant, usize, u64, u32);
 
-/// The interval ends of watchers. Ends of removed watchers remain until their time, which may be a day away, unless
-/// there are many.
+/// The times at which watchers' intervals end. The times of removed watchers remain until they pass, possibly for a
+/// day, unless there are many.
 #[derive(Default)]
 struct Intervals {
     ends: BTreeSet<IntervalEnd>,
@@ -102,8 +102,8 @@ struct Intervals {
 }
 
 impl Intervals {
-    /// Adds an end. If the number of ends has doubled since the last purge, the ends for which `is_awaited` returns
-    /// false are purged first.
+    /// Adds the end of an interval. If the number of ends has doubled since the last purge, the ends for which
+    /// `is_awaited` returns false are purged first.
     fn insert(&mut self, end: IntervalEnd, is_awaited: impl FnMut(&IntervalEnd) -> bool) {
         if self.ends.len() >= 2 * self.kept.max(INTERVALS_MIN) {
             self.ends.retain(is_awaited);
@@ -131,7 +131,7 @@ struct Delivery {
     receivers: Vec<Receiver>,
     /// The number of receivers to which the state was sent.
     sent: usize,
-    /// The state in its last encoding, which is reused for receivers that need the same.
+    /// The state in its last encoding, which is reused for receivers that need the same encoding.
     written: Option<Written>,
 }
 

@@ -133,7 +133,7 @@ impl Worker {
         for token in 0..self.connections.len() {
             let Some(connection) = self.connections[token].as_deref_mut() else { continue };
             let client_id = connection.client.view.id;
-            // A waiter that is being served right now receives that reply instead.
+            // A client whose waiter is being served right now receives the reply to its call instead of the error.
             if connection.blocked.as_ref().is_some_and(|blocked| blocked.waiter.cancel()) {
                 connection.begin_closing();
                 connection.parked = None;

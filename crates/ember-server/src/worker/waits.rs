@@ -85,7 +85,7 @@ impl Worker {
                 }
             }
             Awaiting::Forwarded(parked) => self.executor.run_parked(parked, failure),
-            // If the value cannot be read, the clients keep waiting until it is changed or deleted.
+            // If the value cannot be read, the clients keep waiting until the key is changed or deleted.
             Awaiting::Waiters(database, key) if failure.is_none() => self.executor.serve_again(database, key),
             Awaiting::Waiters(..) => {}
         }

@@ -7,7 +7,7 @@ use crate::{assert_error, assert_ok, everywhere};
 const SMALL: &[&str] =
     &["--commandlog-request-larger-than", "1000", "--commandlog-reply-larger-than", "2000"];
 
-/// The amounts and names of the calls in a log, newest first.
+/// Returns the amounts and names of the calls in a log, newest first.
 fn logged(client: &mut RawClient, kind: &str) -> Vec<(i64, String)> {
     let calls = client.run(&format!("COMMANDLOG GET -1 {kind}"));
     let entry = |call: &Value| {

@@ -344,7 +344,7 @@ fn requests_and_replies_are_bounded() {
     });
 }
 
-/// The number of connected dashboard clients.
+/// Returns the number of connected dashboard clients.
 fn visitors(client: &mut RawClient) -> usize {
     client.run("CLIENT LIST").text().matches(" name=dashboard ").count()
 }

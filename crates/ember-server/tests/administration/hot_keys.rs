@@ -10,7 +10,7 @@ use crate::{MODES, assert_error, assert_ok, builder, everywhere, wait_until};
 const KEYS: usize = 100_000;
 const BATCH: usize = 100;
 
-/// Sends commands on many keys, one in ten of them on `key`; in each hundred, the tenth is on `hot`.
+/// Sends a batch of commands: every tenth command accesses `key`, each other command a different key.
 fn load(client: &mut RawClient, round: usize, command: &str, key: &str) {
     let commands: Vec<Vec<String>> = (0..BATCH)
         .map(|number| {

@@ -70,7 +70,7 @@ fn assert_ok(client: &mut RawClient, line: &str) {
     assert_eq!(client.run(line), Value::ok(), "{line}");
 }
 
-/// The value of a field `name=value` in a line of CLIENT LIST.
+/// Returns the value of a field `name=value` in a line of CLIENT LIST.
 fn field(line: &str, name: &str) -> String {
     let fields = line.split(' ').filter_map(|field| field.split_once('='));
     let mut found = fields.filter(|(field, _)| *field == name);

@@ -17,7 +17,7 @@ fn named(server: &Server, name: &str) -> RawClient {
     client
 }
 
-/// A numeric field of the CLIENT LIST line of the client with this name; `None` if there is no such client.
+/// Returns a numeric field of the CLIENT LIST line of the client with this name; `None` if there is no such client.
 fn number_of(client: &mut RawClient, name: &str, number: &str) -> Option<usize> {
     let list = client.run("CLIENT LIST").text();
     let line = list.lines().find(|line| field(line, "name") == name)?;
@@ -74,7 +74,7 @@ fn memory_stats_and_memory_doctor_answer() {
     });
 }
 
-/// The value of a line of `/proc/<pid>/status`, in bytes.
+/// Returns the value of a line of `/proc/<pid>/status`, in bytes.
 fn status(server: &Server, name: &str) -> u64 {
     let text = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();

@@ -27,7 +27,7 @@ struct Row {
     resp3: String,
 }
 
-/// The rows of the table.
+/// Returns the rows of the table.
 fn rows() -> Vec<Row> {
     let mut lines: Vec<String> = Vec::new();
     for line in TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -54,7 +54,7 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// The shape of a value, as described in the header of the table.
+/// Returns the shape of a value, as described in the header of the table.
 fn shape(value: &Value) -> String {
     match value {
         Value::Simple(_) => "+".to_owned(),

@@ -39,8 +39,8 @@ impl Reference {
         }
     }
 
-    /// Returns the removal that corresponds to the pop of a random member. If the reply to the pop was lost, the member
-    /// is the one that is missing.
+    /// Returns the removal that corresponds to the pop of a random member. If the reply to the pop was lost, the
+    /// removed member is the one that the restarted server lacks.
     fn removal(&mut self, key: &[u8], unit: &Unit, survivor: &mut RawClient) -> Words {
         let mut call = vec![b"SREM".to_vec(), key.to_vec()];
         match &unit.reply {

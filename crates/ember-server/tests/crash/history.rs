@@ -70,7 +70,7 @@ impl Book {
         Book { me, next: 1, units: Vec::new(), expiring: Expiring::new(), may_be_flushed: false }
     }
 
-    /// Every other connection has a separate database; the others share the first one.
+    /// Returns the database of the connection: every second connection has its own, the others share the first one.
     pub(crate) fn database(&self) -> usize {
         if self.has_own_database() { self.me + 1 } else { 0 }
     }
@@ -83,7 +83,7 @@ impl Book {
         format!("{}:{name}", self.me).into_bytes()
     }
 
-    /// The key with the number of the last mark.
+    /// Returns the key with the number of the last mark.
     pub(crate) fn mark_key(&self) -> Vec<u8> {
         self.key("mark")
     }

@@ -237,7 +237,7 @@ fn arguments(
     arguments
 }
 
-/// Lets all connections write, and kills the server.
+/// Makes all connections write, and kills the server.
 fn live(
     server: Server,
     books: Vec<Book>,

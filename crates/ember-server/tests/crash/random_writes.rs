@@ -42,7 +42,7 @@ pub(crate) fn unix_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64
 }
 
-/// The unit that records the progress of the history.
+/// Returns the unit that records the progress of the history.
 pub(crate) fn mark(book: &Book) -> Unit {
     Unit::new(vec![words!["SET", book.mark_key(), book.next.to_string()]], Kind::Mark)
 }
@@ -105,7 +105,7 @@ fn shared(random: &mut Random, book: &Book) -> Unit {
     Unit::new(calls, Kind::Shared)
 }
 
-/// A random call whose outcome depends only on the connection's own keys.
+/// Returns a random call whose outcome depends only on the connection's own keys.
 fn call(random: &mut Random, book: &Book) -> Words {
     match random.below(8) {
         0 => strings(random, book),

@@ -8,7 +8,7 @@ use crate::{MODES, start};
 
 const ENDLESS: &str = "EVAL \"while true do pcall(function() while true do end end) end\" 0";
 
-/// A connection whose script runs for longer than `busy-reply-threshold`.
+/// Returns a connection whose script runs for longer than `busy-reply-threshold`.
 fn busy(server: &Server, script: &str) -> RawClient {
     let mut control = server.client();
     assert_eq!(control.run("CONFIG SET busy-reply-threshold 30"), Value::ok());

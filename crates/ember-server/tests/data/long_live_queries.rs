@@ -201,7 +201,7 @@ fn a_write_waits_for_one_of_the_queries_of_its_key_at_most() {
             })
             .collect();
         runs.sort_unstable();
-        // The query that is running, and those that run between the replies: more on a busy machine.
+        // A write waits for the running query; between the replies, further queries run: more on a busy machine.
         assert!(runs[5] <= 4, "{mode:?}: writes have waited for {runs:?} queries");
         assert!(runs[10] < QUERIES as u64 / 2, "{mode:?}: writes have waited for {runs:?} queries");
         // States are delayed, but the last state of each query arrives.

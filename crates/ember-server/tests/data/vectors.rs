@@ -217,7 +217,7 @@ fn unlinked_elements_are_saved() {
     }
 }
 
-/// A number in the VECTOR.INFO of an index.
+/// Returns a number in the VECTOR.INFO of an index.
 fn info_number(client: &mut RawClient, name: &str) -> i64 {
     let Value::Array(info) = client.run("VECTOR.INFO v") else { panic!("the index exists") };
     let at = info.iter().position(|value| *value == Value::Bulk(name.as_bytes().to_vec())).unwrap();

@@ -130,7 +130,7 @@ fn malformed_requests_are_refused() {
     ];
     for request in bad {
         let mut stream = connect(address);
-        // The server may close before it has read all.
+        // The server may close the connection before it has read the whole request.
         let _ = stream.write_all(request);
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let answer = String::from_utf8_lossy(&read_to_close(&mut stream)).into_owned();

@@ -1,8 +1,8 @@
 //! Live queries of a server without a journal, which is the default: no file contains the history of states.
 //!
 //! So each key has one writer, and each write contains a number that the result shows. The numbers that a watcher
-//! receives must ascend and end with the last number: then each number was a state, none arrived after a newer one, and
-//! the last one has arrived.
+//! receives must ascend and end with the last written number: then each number was a state, no state arrived after a
+//! newer state, and the last state has arrived.
 //!
 //! The same test can measure another server that supports `GET.WATCH`: `DICEDB_SERVER` is its address, and the test
 //! prints its lost states.

@@ -117,7 +117,7 @@ fn a_bgsave_is_a_consistent_snapshot_under_writes() {
     }
 }
 
-/// The peak memory of a process so far, in KiB.
+/// Returns the peak memory of a process so far, in KiB.
 fn peak_kib(server: &Server) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();

@@ -137,7 +137,7 @@ fn encryption_can_be_enabled_but_not_disabled_at_run_time() {
     );
 }
 
-/// All files of the AOF except its manifest.
+/// Returns all files of the AOF except its manifest.
 fn aof_files(directory: &Path) -> Vec<Vec<u8>> {
     let entries = fs::read_dir(directory.join("appendonlydir")).unwrap().map(|entry| entry.unwrap().path());
     let kept = entries.filter(|path| !path.to_string_lossy().ends_with("manifest"));

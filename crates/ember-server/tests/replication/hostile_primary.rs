@@ -16,7 +16,7 @@ fn assert_answers(server: &Server) {
     assert_eq!(server.client().run("PING").text(), "PONG", "{}", server.log());
 }
 
-/// Lets a primary answer the first PSYNC with these bytes and disconnect.
+/// Makes a primary reply to the first PSYNC with these bytes and disconnect.
 fn answer_with(server: &Server, primary: &Primary, bytes: &[u8]) {
     let mut client = server.client();
     replicaof(&mut client, primary.port());

@@ -201,7 +201,7 @@ fn increment(client: &mut RawClient, key: usize) -> bool {
         && matches!(client.read_value(), Ok(Value::Integer(_)))
 }
 
-/// Lets watchers move from server to server under writes; `change` promotes the other server.
+/// Moves watchers from server to server under writes; `change` promotes the other server.
 fn hop_while(mode: &[&str], more: &[&str], change: impl Fn(&[Server; 2])) {
     let servers = pair(mode, more);
     let [is_over, is_written] = [const { AtomicBool::new(false) }; 2];

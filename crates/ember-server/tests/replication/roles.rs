@@ -128,7 +128,7 @@ fn waiting_clients_get_an_error_when_the_server_becomes_a_replica() {
     }
 }
 
-/// A long call replies `refusal` and stores nothing if `change` happens while it runs.
+/// Checks that a long call replies `refusal` and stores nothing if `change` happens during the call.
 fn check_long_call(change: fn(&mut RawClient), refusal: &str) {
     for mode in MODES {
         let server = start(mode, &["--long-call-elements", "2"]);

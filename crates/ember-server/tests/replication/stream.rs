@@ -648,7 +648,7 @@ fn messages_of_a_replica_are_validated() {
     drop(follower);
 }
 
-/// A payload that declares this version, without a checksum.
+/// Returns a payload that declares this version, without a checksum.
 fn payload(version: u16, value: &[u8]) -> Vec<u8> {
     [value, &version.to_le_bytes(), &[0; 8]].concat()
 }

@@ -79,7 +79,7 @@ impl Authority {
         fs::write(path, text).unwrap();
     }
 
-    /// The path of a file in the directory.
+    /// Returns the path of a file in the directory.
     pub(crate) fn path(&self, file: &str) -> String {
         self.directory.join(file).to_str().unwrap().to_owned()
     }

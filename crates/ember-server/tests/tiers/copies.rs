@@ -1,4 +1,4 @@
-//! Cold values that are copied elsewhere: to encrypted files, and to replicas with and without tiers.
+//! Cold values that are written to encrypted files, and sent to replicas with and without tiers.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -28,7 +28,7 @@ const LAST: u32 = 1 << 31;
 type Head = [u8; HEAD_BYTES];
 type ChunkHead = [u8; CHUNK_HEAD_BYTES];
 
-/// Seals the chunks of a file.
+/// An encryptor of the chunks of a file.
 pub struct Sealer {
     key: LessSafeKey,
     head: Head,
@@ -84,7 +84,7 @@ impl Sealer {
         self.is_over
     }
 
-    /// The file offset of the next chunk.
+    /// Returns the file offset of the next chunk.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -178,13 +178,13 @@ impl ChunkParts {
         self.is_marked && self.len <= CHUNK_BYTES_MAX
     }
 
-    /// Length of the chunk in the file, with head, tag and end.
+    /// Returns the length of the chunk in the file, with head, tag and end.
     pub(crate) fn stored_bytes(&self) -> usize {
         STORED_BYTES_MIN + self.len
     }
 }
 
-/// Opens the chunks of a file.
+/// A decryptor of the chunks of a file.
 pub(crate) struct Opener {
     key: LessSafeKey,
     head: Head,

@@ -62,7 +62,7 @@ impl Key {
         Key { bytes, fingerprint }
     }
 
-    /// The fingerprint in hexadecimal: it identifies the key and reveals nothing else about it.
+    /// Returns the fingerprint in hexadecimal: it identifies the key and reveals nothing else about it.
     pub fn fingerprint(&self) -> String {
         HEXLOWER.encode(&self.fingerprint)
     }
@@ -155,8 +155,8 @@ impl KeyRing {
     /// Loads the keys of a key file ([`KeyRing::parse`]) and wipes the bytes that were read.
     ///
     /// # Errors
-    /// If the file cannot be read or contains no valid keys, or if every user of the machine can read or write it.
-    /// Access by the file's group is accepted, because mounted secrets are readable by a group.
+    /// Returns an error if the file cannot be read or contains no valid keys, or if every user of the machine can read
+    /// or write it. Access by the file's group is accepted, because mounted secrets are readable by a group.
     pub fn from_file(disk: &dyn Disk, path: &Path) -> Result<KeyRing, KeyError> {
         let file = disk.open_to_read(path).map_err(KeyError::Disk)?;
         let permissions = file.permissions().map_err(KeyError::Disk)?;
@@ -179,7 +179,7 @@ impl KeyRing {
     /// is not.
     ///
     /// # Errors
-    /// If the variable is not set, or contains no valid keys.
+    /// Returns an error if the variable is not set, or contains no valid keys.
     pub fn from_environment(name: &str) -> Result<KeyRing, KeyError> {
         let text = std::env::var_os(name).ok_or_else(|| KeyError::Unset(name.to_owned()))?;
         KeyRing::parse(&Zeroizing::new(text.into_encoded_bytes()))
@@ -190,7 +190,7 @@ impl KeyRing {
     /// (`zeroize::Zeroizing`).
     ///
     /// # Errors
-    /// If `text` has neither form. The error does not contain any of `text`.
+    /// Returns an error if `text` has neither form. The error does not contain any of `text`.
     pub fn parse(text: &[u8]) -> Result<KeyRing, KeyError> {
         if let Ok(bytes) = <[u8; KEY_BYTES]>::try_from(text) {
             return Ok(KeyRing::new(Key::new(bytes)));
@@ -208,7 +208,7 @@ impl KeyRing {
         if keys.is_empty() { Err(KeyError::Empty) } else { Ok(KeyRing { keys }) }
     }
 
-    /// The key used for writing.
+    /// Returns the key used for writing.
     pub fn current(&self) -> &Key {
         &self.keys[0]
     }

@@ -82,7 +82,7 @@ impl Encryption {
         Encryption::default()
     }
 
-    /// Creates a setting in which files are encrypted with the current key of `keys` and read with any of them.
+    /// Creates a setting in which files are encrypted with the current key of `keys` and read with any of these keys.
     #[cfg(feature = "encryption")]
     pub fn with(keys: KeyRing) -> Encryption {
         Encryption { keys: Some(Arc::new(keys)) }
@@ -96,7 +96,7 @@ impl Encryption {
         false
     }
 
-    /// The keys, if files are encrypted.
+    /// Returns the keys, if files are encrypted.
     #[cfg(feature = "encryption")]
     pub fn keys(&self) -> Option<&Arc<KeyRing>> {
         self.keys.as_ref()
@@ -106,7 +106,7 @@ impl Encryption {
     /// errors of `std::io`. With [`Ending::MayBeTorn`], a torn end counts as the end.
     ///
     /// # Errors
-    /// If the file cannot be read, or is encrypted with an unknown key.
+    /// Returns an error if the file cannot be read, or is encrypted with an unknown key.
     pub fn open(&self, file: Arc<dyn StoredFile>, ending: Ending) -> Result<FileSource, EncryptionError> {
         if !is_encrypted(file.as_ref())? {
             return Ok(FileSource::Plain(FileReader::new(file, 0)));
@@ -121,7 +121,7 @@ impl Encryption {
     }
 }
 
-/// Reads the plain contents of a file in order.
+/// A reader of the plain contents of a file, in order.
 #[derive(Debug)]
 pub enum FileSource {
     /// An unencrypted file.
@@ -132,7 +132,8 @@ pub enum FileSource {
 }
 
 impl FileSource {
-    /// The length of the torn end of an encrypted file, in stored bytes. Known once everything before it has been read.
+    /// Returns the length of the torn end of an encrypted file, in stored bytes. The length is known once everything
+    /// before the torn end has been read.
     pub fn torn_bytes(&self) -> Option<u64> {
         match self {
             FileSource::Plain(_) => None,
@@ -166,7 +167,7 @@ impl Reread for FileSource {
 /// Whether a file begins like an encrypted one.
 ///
 /// # Errors
-/// If the file cannot be read.
+/// Returns an error if the file cannot be read.
 pub fn is_encrypted(file: &dyn StoredFile) -> Result<bool, EncryptionError> {
     let mut begin = [0; MAGIC.len()];
     let mut len = 0;

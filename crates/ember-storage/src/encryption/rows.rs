@@ -21,7 +21,7 @@ use super::encryption_keys::{FINGERPRINT_BYTES, SALT_BYTES};
 /// Length of the stored seal head in bytes.
 const HEAD_BYTES: usize = FINGERPRINT_BYTES + SALT_BYTES;
 
-/// Seals and opens the rows of one store.
+/// The encryption and decryption of the rows of one store.
 pub struct RowSeal {
     key: LessSafeKey,
     names: hmac::Key,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Encryption;
 use crate::files::{FileWriter, StoredFile};
 
-/// Writes a file from its beginning to its end.
+/// A writer of a file, from its beginning to its end.
 #[derive(Debug)]
 pub struct FileSink {
     writer: FileWriter,

@@ -13,7 +13,7 @@ use crate::files::{DiskError, LostSector, StoredFile};
 /// Size in bytes of the window in which chunks after a damaged one are searched.
 const WINDOW_BYTES: usize = 2 * CHUNK_BYTES_MAX;
 
-/// Reads an encrypted file in order.
+/// A reader of an encrypted file, in order.
 #[derive(Debug)]
 pub struct Unsealer {
     file: Arc<dyn StoredFile>,
@@ -33,7 +33,7 @@ pub struct Unsealer {
 }
 
 impl Unsealer {
-    /// The number of bytes after the last chunk that could be opened, if the end is torn.
+    /// Returns the number of bytes after the last chunk that could be opened, if the end is torn.
     pub fn torn_bytes(&self) -> Option<u64> {
         self.torn_bytes
     }

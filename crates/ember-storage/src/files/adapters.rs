@@ -29,7 +29,7 @@ impl<T: AsRef<[u8]>> Reread for io::Cursor<T> {
     }
 }
 
-/// Reads a file from some offset to its end.
+/// A reader of a file, from some offset to its end.
 #[derive(Debug)]
 pub struct FileReader {
     file: Arc<dyn StoredFile>,
@@ -42,7 +42,7 @@ impl FileReader {
         FileReader { file, offset }
     }
 
-    /// The offset of the next byte.
+    /// Returns the offset of the next byte.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -79,7 +79,7 @@ pub fn read_whole(disk: &dyn Disk, path: &Path, len_max: u64) -> Result<Vec<u8>,
     Ok(bytes)
 }
 
-/// Writes a file from its beginning, through a buffer.
+/// A buffered writer of a file, from its beginning.
 #[derive(Debug)]
 pub struct FileWriter {
     file: Arc<dyn StoredFile>,
@@ -94,7 +94,7 @@ impl FileWriter {
         FileWriter { file, offset, buffer: Vec::with_capacity(BUFFER_BYTES) }
     }
 
-    /// The length of the file including buffered bytes.
+    /// Returns the length of the file including buffered bytes.
     pub fn size(&self) -> u64 {
         self.offset + self.buffer.len() as u64
     }
@@ -139,7 +139,7 @@ impl Write for FileWriter {
 #[derive(Debug)]
 pub struct TemporaryFile {
     disk: Arc<dyn Disk>,
-    /// None once the file is published.
+    /// The temporary path; `None` once the file is published.
     path: Option<PathBuf>,
     target: PathBuf,
     file: Arc<dyn StoredFile>,
@@ -160,7 +160,7 @@ impl TemporaryFile {
         Ok(TemporaryFile { disk: Arc::clone(disk), path: Some(path), target: target.to_owned(), file })
     }
 
-    /// The file, to write to.
+    /// Returns the file for writing.
     pub fn file(&self) -> &Arc<dyn StoredFile> {
         &self.file
     }
@@ -189,7 +189,7 @@ impl Drop for TemporaryFile {
     }
 }
 
-/// The target name of a [`TemporaryFile`] with this name; `None` if `name` is not the name of a temporary file.
+/// Returns the target name of a [`TemporaryFile`] with this name; `None` if `name` is not the name of a temporary file.
 pub fn unfinished_target(name: &str) -> Option<&str> {
     let (process, rest) = name.strip_prefix(TEMPORARY_PREFIX)?.split_once('-')?;
     let (number, target) = rest.split_once('-')?;

@@ -45,7 +45,7 @@ impl DirectoryLock {
     /// Locks `directory`; `holder` is a short description shown to other processes.
     ///
     /// # Errors
-    /// If the directory is locked, or cannot be locked.
+    /// Returns an error if the directory is locked, or cannot be locked.
     pub fn take(directory: &Path, holder: &str) -> Result<DirectoryLock, LockError> {
         let path = directory.join(LOCK_FILE);
         let mut options = OpenOptions::new();

@@ -108,7 +108,7 @@ impl DiskError {
         self.cause.kind() == io::ErrorKind::NotFound
     }
 
-    /// Advice for the operator of the server.
+    /// Returns advice for the operator of the server.
     pub fn advice(&self) -> &'static str {
         match self.cause.kind() {
             _ if self.is_full() => "free space on that disk",
@@ -192,7 +192,7 @@ pub trait Disk: Debug + Send + Sync {
     /// Returns the errors of the disk.
     fn sync_directory(&self, path: &Path) -> Result<(), DiskError>;
 
-    /// The names of the files in a directory, in order.
+    /// Returns the names of the files in a directory, in order.
     ///
     /// # Errors
     /// Returns the errors of the disk.
@@ -201,16 +201,16 @@ pub trait Disk: Debug + Send + Sync {
 
 /// An open file. All functions may be called from any thread: a sync does not have to block the writing thread.
 pub trait StoredFile: Debug + Send + Sync {
-    /// The path with which the file was opened.
+    /// Returns the path with which the file was opened.
     fn path(&self) -> &Path;
 
-    /// The length of the file in bytes.
+    /// Returns the length of the file in bytes.
     ///
     /// # Errors
     /// Returns the errors of the disk; the same holds for all functions of this trait.
     fn size(&self) -> Result<u64, DiskError>;
 
-    /// The nine POSIX permission bits of the file, for its owner, its group and others.
+    /// Returns the nine POSIX permission bits of the file, for its owner, its group and others.
     ///
     /// # Errors
     /// Returns the errors of the disk.

@@ -253,7 +253,7 @@ impl SimulatedDisk {
         self.state.lock().faults = faults;
     }
 
-    /// The number of successful syncs of files.
+    /// Returns the number of successful syncs of files.
     pub fn syncs(&self) -> u64 {
         self.state.lock().syncs
     }

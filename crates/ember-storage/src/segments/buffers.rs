@@ -26,7 +26,7 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// The buffer that is being filled.
+    /// Returns the buffer that is being filled.
     pub(super) fn open(&self) -> Option<&Arc<Buffer>> {
         self.open.as_ref().map(|(_, buffer)| buffer)
     }
@@ -54,7 +54,7 @@ impl Buffers {
         !self.full.is_empty()
     }
 
-    /// The next buffer to write.
+    /// Returns the next buffer to write.
     pub(super) fn first(&self) -> Option<(Arc<Segment>, Arc<Buffer>)> {
         self.full.front().cloned()
     }
@@ -73,12 +73,12 @@ impl Buffers {
         self.full.retain(is_kept);
     }
 
-    /// All buffers in order, the open one last.
+    /// Returns all buffers in order, the open one last.
     pub(super) fn all(&self) -> Vec<(Arc<Segment>, Arc<Buffer>)> {
         self.full.iter().chain(&self.open).cloned().collect()
     }
 
-    /// Memory of the buffers, in bytes.
+    /// Returns the memory of the buffers, in bytes.
     pub(super) fn capacity(&self) -> usize {
         self.full.iter().chain(&self.open).map(|(_, buffer)| buffer.bytes.read().capacity()).sum()
     }

@@ -18,7 +18,7 @@ const VERSION: u8 = 1;
 #[cfg(feature = "encryption")]
 const CHUNK_OVERHEAD: u64 = STORED_BYTES_MIN as u64;
 
-/// Encodes the records of one segment.
+/// An encoder of the records of one segment.
 #[derive(Debug)]
 pub(super) enum Encoder {
     Plain,
@@ -30,7 +30,7 @@ pub(super) enum Encoder {
     },
 }
 
-/// Decodes the records of one segment.
+/// A decoder of the records of one segment.
 #[derive(Debug)]
 pub(super) enum Decoder {
     Plain,

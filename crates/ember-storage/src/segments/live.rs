@@ -45,7 +45,7 @@ impl LiveBytes {
         }
     }
 
-    /// The live bytes of a segment.
+    /// Returns the live bytes of a segment.
     pub fn of(&self, segment: SegmentNumber) -> u64 {
         u64::from(self.counter(segment).load(Ordering::Relaxed)) * UNIT_BYTES
     }

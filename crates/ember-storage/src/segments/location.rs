@@ -62,22 +62,22 @@ impl Location {
         Location(bits)
     }
 
-    /// The location as 64 bits.
+    /// Returns the location as 64 bits.
     pub fn to_bits(self) -> u64 {
         self.0
     }
 
-    /// The segment.
+    /// Returns the segment.
     pub fn segment(self) -> SegmentNumber {
         SegmentNumber::new((self.0 >> (2 * PLACE_BITS)) as u32)
     }
 
-    /// The offset in the segment's file.
+    /// Returns the offset in the segment's file.
     pub fn offset(self) -> u64 {
         ((self.0 >> PLACE_BITS) & PLACE_MASK) * UNIT_BYTES
     }
 
-    /// The stored size of the record in bytes; None if the record is all of the segment after its head.
+    /// Returns the stored size of the record in bytes; None if the record is all of the segment after its head.
     pub fn stored_bytes(self) -> Option<u64> {
         let units = self.0 & PLACE_MASK;
         (units > 0).then_some(units * UNIT_BYTES)

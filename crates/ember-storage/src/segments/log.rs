@@ -137,7 +137,7 @@ pub struct SegmentInfo {
     pub stored_bytes: u64,
     /// Size of the referenced records in bytes.
     pub live_bytes: u64,
-    /// Whether it accepts no further records.
+    /// Whether the segment accepts no further records.
     pub is_sealed: bool,
 }
 
@@ -195,8 +195,8 @@ pub struct SegmentLog {
     encryption: Encryption,
     live: Arc<LiveBytes>,
     // These fields are protected by locks.
-    /// Held while buffers are written or segments removed, and, unlike all other locks, during disk I/O. Contains
-    /// removed segments whose files may still exist.
+    /// Removed segments whose files may still exist. The lock is held while buffers are written or segments removed,
+    /// and, unlike all other locks, during disk I/O.
     writing: Mutex<Vec<Arc<Segment>>>,
     tail: Mutex<Tail>,
     table: RwLock<HashMap<SegmentNumber, Arc<Segment>>>,
@@ -233,8 +233,8 @@ impl SegmentLog {
         })
     }
 
-    /// The live bytes of the segments: [`SegmentLog::append`] adds a record to them, and the owner of a location must
-    /// subtract the record ([`LiveBytes::discount`]) when it drops the location.
+    /// Returns the live bytes of the segments: [`SegmentLog::append`] adds a record to them, and the owner of a
+    /// location must subtract the record ([`LiveBytes::discount`]) when it drops the location.
     pub fn live(&self) -> &Arc<LiveBytes> {
         &self.live
     }
@@ -432,7 +432,7 @@ impl SegmentLog {
     /// Reads the record at a location, into `buffer`.
     ///
     /// # Errors
-    /// If the record cannot be read, or differs from the written record.
+    /// Returns an error if the record cannot be read, or differs from the written record.
     pub fn read<'b>(&self, at: Location, buffer: &'b mut Vec<u8>) -> Result<Record<'b>, ReadError> {
         self.read_with(at, buffer, Patience::Waits)?.ok_or(ReadError::Removed)
     }
@@ -440,7 +440,7 @@ impl SegmentLog {
     /// Like [`SegmentLog::read`], but without waiting for the disk: returns `None` if the read may have to wait.
     ///
     /// # Errors
-    /// As for [`SegmentLog::read`].
+    /// Returns the errors of [`SegmentLog::read`].
     pub fn read_ready<'b>(
         &self,
         at: Location,
@@ -514,7 +514,7 @@ impl SegmentLog {
     /// current end.
     ///
     /// # Errors
-    /// If there is no such segment.
+    /// Returns an error if there is no such segment.
     pub fn records(&self, segment: SegmentNumber) -> Result<Records<'_>, ReadError> {
         Ok(Records::new(&self.files, self.segment(segment)?))
     }

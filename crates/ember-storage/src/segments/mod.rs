@@ -55,7 +55,7 @@ fn segment_bytes(limit: u64) -> u64 {
 /// Length of a segment's head in bytes.
 const HEAD_BYTES: u64 = 64;
 
-/// Records begin at multiples of this, in bytes.
+/// The alignment of records, in bytes.
 const UNIT_BYTES: u64 = 16;
 
 /// Size of a buffer, which is written in one call, so that there are few disk writes.

@@ -12,8 +12,8 @@ use super::{HEAD_BYTES, UNIT_BYTES};
 /// Bytes per read of the file.
 const WINDOW_BYTES: usize = 1 << 20;
 
-/// Reads the records of a segment in order. A damaged record yields one error, and reading continues with the next
-/// record.
+/// An iterator over the records of a segment, in order. A damaged record yields one error, and reading continues with
+/// the next record.
 #[derive(Debug)]
 pub struct Records<'l> {
     files: &'l OpenFiles,

@@ -14,7 +14,7 @@ use super::record::Place;
 use crate::files::{Disk, DiskError, StoredFile};
 
 /// The maximum number of open segment files: far below the process's limit for file descriptors, since clients need the
-/// others.
+/// remaining descriptors.
 const OPEN_FILES_MAX: usize = 256;
 
 /// Whether a read may wait for the disk.

@@ -22,7 +22,7 @@ impl EngineKind {
     /// All engines.
     pub const ALL: [EngineKind; 3] = [EngineKind::Redb, EngineKind::Lmdb, EngineKind::Fjall];
 
-    /// The engine's name.
+    /// Returns the engine's name.
     pub fn name(self) -> &'static str {
         match self {
             EngineKind::Redb => "redb",
@@ -31,7 +31,7 @@ impl EngineKind {
         }
     }
 
-    /// The name of the engine's file or folder in the directory of a store.
+    /// Returns the name of the engine's file or folder in the directory of a store.
     pub fn file_name(self) -> &'static str {
         match self {
             EngineKind::Redb => "store.redb",
@@ -144,7 +144,7 @@ pub(super) trait Engine: Debug + Send + Sync {
     /// Checks the engine's internal structure.
     fn check(&self) -> Result<(), StoreError>;
 
-    /// Size of the engine's files in bytes.
+    /// Returns the size of the engine's files in bytes.
     fn file_bytes(&self) -> Result<u64, StoreError>;
 }
 

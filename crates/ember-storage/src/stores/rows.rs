@@ -115,7 +115,7 @@ impl Facts<'_> {
     /// Decodes the row of `name`.
     ///
     /// # Errors
-    /// If `row` is not a valid row of this name.
+    /// Returns an error if `row` is not a valid row of this name.
     pub fn decode<'r>(name: &'r [u8], row: &'r [u8]) -> Result<Facts<'r>, StoreError> {
         let read = || {
             let (database, named) = parse_name(name)?;

@@ -88,7 +88,7 @@ impl Store {
     /// open it. redb accesses its file through `disk`, the other engines directly through the file system.
     ///
     /// # Errors
-    /// If the store cannot be read, or its encryption key or format version is not available.
+    /// Returns an error if the store cannot be read, or its encryption key or format version is not available.
     pub fn open(
         kind: EngineKind,
         disk: &Arc<dyn Disk>,
@@ -123,7 +123,7 @@ impl Store {
         })
     }
 
-    /// The engine.
+    /// Returns the engine of the store.
     pub fn kind(&self) -> EngineKind {
         self.kind
     }
@@ -133,7 +133,7 @@ impl Store {
         !matches!(self.protection, Protection::Checked)
     }
 
-    /// The position of the last checkpoint; None if there has been none.
+    /// Returns the position of the last checkpoint; None if there has been none.
     pub fn position(&self) -> Option<Position> {
         self.position.read().clone()
     }
@@ -141,7 +141,7 @@ impl Store {
     /// Reads the value of a key into `value` and returns its kind, or None if the key does not exist.
     ///
     /// # Errors
-    /// If the value cannot be read, or differs from the written value.
+    /// Returns an error if the value cannot be read, or differs from the written value.
     pub fn read(&self, database: u32, key: &[u8], value: &mut Vec<u8>) -> Result<Option<u8>, StoreError> {
         let mut kind = None;
         self.engine.read(&mut |reading| {
@@ -220,7 +220,7 @@ impl Store {
     /// Calls `each` with the facts of each key, in the order of databases and names, without reading values.
     ///
     /// # Errors
-    /// If the facts cannot be read.
+    /// Returns an error if the facts cannot be read.
     pub fn facts(&self, each: &mut dyn FnMut(Facts<'_>) -> ControlFlow<()>) -> Result<(), StoreError> {
         let mut plain = Vec::new();
         self.engine.read(&mut |reading| {
@@ -266,7 +266,7 @@ impl Store {
     /// Reads all rows, calls `wrong` for each damaged one, and counts the intact keys.
     ///
     /// # Errors
-    /// If the engine cannot continue.
+    /// Returns an error if the engine cannot continue.
     pub fn check(&self, wrong: &mut dyn FnMut(StoreError)) -> Result<Checked, StoreError> {
         if let Err(error) = self.engine.check() {
             if !error.is_damage() {

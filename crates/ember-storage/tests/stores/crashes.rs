@@ -19,7 +19,7 @@ fn kills() -> u64 {
     std::env::var("CRASH_KILLS").map_or(4, |text| text.parse().unwrap()).min(200)
 }
 
-/// The changes of checkpoint `number`, which depend only on it.
+/// Makes the changes of checkpoint `number`, which depend only on that number, in `model` and `checkpoint`.
 fn change(number: u64, model: &mut Model, checkpoint: Option<&mut Checkpoint<'_>>) {
     let mut checkpoint = checkpoint;
     if number.is_multiple_of(13) {

@@ -26,9 +26,9 @@ const CLAIM_INSERTIONS: u64 = 1000;
 /// Outdated plans of one vector after which it is linked in place.
 const FAILURES_MAX: u8 = 3;
 
-/// Counts claims. A plan is valid for indexes with its claim: the index it was computed in, and copies of it, which
-/// have the same vectors in the same slots as long as none was moved. An index that has replaced it does not have the
-/// claim.
+/// The number of claims so far. A plan is valid for indexes with its claim: the index it was computed in, and copies of
+/// it, which have the same vectors in the same slots as long as none was moved. An index that has replaced it does not
+/// have the claim.
 static CLAIMS: AtomicU64 = AtomicU64::new(0);
 
 /// Vectors to link, and a view of their index.
@@ -77,7 +77,7 @@ struct Target {
 }
 
 impl Index {
-    /// The number of vectors that are not linked yet.
+    /// Returns the number of vectors that are not linked yet.
     pub fn pending(&self) -> usize {
         self.pending.len()
     }
@@ -180,7 +180,7 @@ impl Index {
 }
 
 impl Linking {
-    /// The number of vectors to link.
+    /// Returns the number of vectors to link.
     pub fn len(&self) -> usize {
         self.claimed.len()
     }

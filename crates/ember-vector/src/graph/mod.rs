@@ -115,12 +115,12 @@ impl Graph {
         self.lowest.recounted_bytes() + self.more.recounted_bytes() + self.upper.recounted_bytes()
     }
 
-    /// The number of nodes.
+    /// Returns the number of nodes.
     pub(crate) fn len(&self) -> usize {
         self.lowest.len()
     }
 
-    /// The highest level that a node is on.
+    /// Returns the highest level that a node is on.
     #[inline]
     pub(crate) fn level(&self, slot: u32) -> usize {
         ((self.lowest.row(slot as usize)[HEAD] & !(PENDING | DEAD)) >> COUNT_BITS) as usize
@@ -154,12 +154,12 @@ impl Graph {
         self.lowest.row_mut(slot as usize)[HEAD] |= DEAD;
     }
 
-    /// The highest level of the graph.
+    /// Returns the highest level of the graph.
     pub(crate) fn top(&self) -> usize {
         self.entry.map_or(0, |entry| self.level(entry))
     }
 
-    /// The maximum number of links of a node on a level.
+    /// Returns the maximum number of links of a node on a level.
     pub(crate) fn capacity(&self, level: usize) -> usize {
         if level == 0 { 3 * self.links } else { self.links }
     }
@@ -174,7 +174,7 @@ impl Graph {
         row
     }
 
-    /// The neighbors of a node on one of its levels.
+    /// Returns the neighbors of a node on one of its levels.
     #[inline]
     pub(crate) fn neighbors(&self, slot: u32, level: usize) -> Neighbors<'_> {
         if level > 0 {
@@ -404,7 +404,7 @@ impl Graph {
     /// Checks the invariants; for tests.
     ///
     /// # Panics
-    /// If an invariant is violated.
+    /// Panics if an invariant is violated.
     pub(crate) fn check(&self) {
         let nodes = 0..self.len() as u32;
         let uppers: usize = nodes.clone().map(|slot| self.level(slot)).sum();

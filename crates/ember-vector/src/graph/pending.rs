@@ -13,7 +13,7 @@ pub(crate) struct Claim {
     pub(crate) inserted: u64,
 }
 
-/// A pending vector: its slot, and what is needed to link it.
+/// A pending vector: its slot, and the data for linking it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
     pub(crate) slot: u32,
@@ -21,7 +21,7 @@ pub(crate) struct Waiting {
     pub(crate) width: u32,
     /// The number of the vector's insertion, which is unique.
     pub(crate) number: u64,
-    /// The claim on it, if any.
+    /// The claim on the vector, if any.
     pub(crate) claim: Option<Claim>,
     /// The number of plans for this vector that were outdated.
     pub(crate) failures: u8,

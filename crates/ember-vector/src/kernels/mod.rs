@@ -116,7 +116,7 @@ impl Kernel {
     }
 }
 
-/// The unit of row lengths of a scalar, in bytes.
+/// Returns the unit of row lengths of a scalar, in bytes.
 fn unit(scalar: Scalar) -> usize {
     match scalar {
         Scalar::F32 => 4,

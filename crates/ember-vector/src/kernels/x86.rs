@@ -183,8 +183,8 @@ unsafe fn dot_bf16_512(a: *const u8, b: *const u8, bytes: usize) -> f32 {
     _mm512_reduce_add_ps(_mm512_add_ps(sums[0], sums[1]))
 }
 
-/// The instruction multiplies unsigned by signed numbers, so it receives `a` + 128, and 128 times the sum of `b` is
-/// subtracted.
+/// Computes a dot product. The instruction multiplies unsigned by signed numbers, so it receives `a` + 128, and 128
+/// times the sum of `b` is subtracted.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 #[inline]
 unsafe fn dot_i8_512(a: *const u8, b: *const u8, bytes: usize) -> f32 {

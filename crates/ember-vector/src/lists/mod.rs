@@ -81,7 +81,7 @@ impl Centres {
         self.count += 1;
     }
 
-    /// The squared distance between a vector and a centroid.
+    /// Returns the squared distance between a vector and a centroid.
     fn distance(&self, floats: &[u8], list: usize) -> f32 {
         self.squared_l2.of(floats, self.rows.row(list))
     }
@@ -173,12 +173,12 @@ impl Lists {
         self.ends.row_mut(self.centres.count).fill(NONE);
     }
 
-    /// The number of lists.
+    /// Returns the number of lists.
     pub(crate) fn count(&self) -> usize {
         self.centres.count
     }
 
-    /// The centroids, concatenated.
+    /// Returns the centroids, concatenated.
     pub(crate) fn centres(&self) -> Vec<f32> {
         let rows = (0..self.count()).flat_map(|list| self.centres.rows.row(list).as_chunks::<4>().0);
         rows.map(|bytes| f32::from_le_bytes(*bytes)).collect()
@@ -200,18 +200,18 @@ impl Lists {
             + self.places.recounted_bytes()
     }
 
-    /// The number of slots.
+    /// Returns the number of slots.
     pub(crate) fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// The list that a slot is in.
+    /// Returns the list that a slot is in.
     pub(crate) fn list_of(&self, slot: u32) -> Option<u32> {
         let (chunk, _) = self.place(slot);
         self.chunks.row(chunk as usize)[LIST].checked_sub(1)
     }
 
-    /// The row of a slot.
+    /// Returns the row of a slot.
     #[inline]
     pub(crate) fn row(&self, slot: u32) -> &[u8] {
         self.rows.row(self.places.row(slot as usize)[0] as usize)
@@ -256,13 +256,13 @@ impl Lists {
         keys
     }
 
-    /// The vectors of a list, in parts: the first chunk of each part, and the rows of this and the following adjacent
-    /// chunks. [`Lists::slot_at`] returns their slots.
+    /// Returns the vectors of a list, in parts: the first chunk of each part, and the rows of this and the following
+    /// adjacent chunks. [`Lists::slot_at`] returns their slots.
     pub(crate) fn parts(&self, list: u32) -> impl Iterator<Item = (u32, &[u8])> + Clone {
         self.parts_from(self.ends.row(list as usize + 1)[FIRST])
     }
 
-    /// All vectors, in the form of [`Lists::parts`].
+    /// Returns all vectors, in the form of [`Lists::parts`].
     pub(crate) fn all_parts(&self) -> impl Iterator<Item = (u32, &[u8])> + Clone {
         (0..self.ends.len()).flat_map(|ends| self.parts_from(self.ends.row(ends)[FIRST]))
     }
@@ -291,7 +291,7 @@ impl Lists {
         })
     }
 
-    /// The slot of a row in a part that begins at chunk `first`.
+    /// Returns the slot of a row in a part that begins at chunk `first`.
     #[inline]
     pub(crate) fn slot_at(&self, first: u32, at: usize) -> u32 {
         self.chunks.row(first as usize + at / self.chunk_slots)[SLOTS + at % self.chunk_slots]
@@ -444,7 +444,7 @@ impl Lists {
     /// Checks the invariants; for tests.
     ///
     /// # Panics
-    /// If an invariant is violated.
+    /// Panics if an invariant is violated.
     pub(crate) fn check(&self) {
         assert_eq!(self.ends.len(), self.count() + 1);
         assert_eq!(self.rows.len(), self.chunks.len() * self.chunk_slots);

@@ -130,7 +130,7 @@ impl Index {
         self.is_training_due() || self.is_training_requested || self.training.is_some()
     }
 
-    /// The number of lists; 0 before they are built.
+    /// Returns the number of lists; 0 before they are built.
     pub fn lists(&self) -> usize {
         self.lists.as_ref().map_or(0, |lists| lists.count())
     }

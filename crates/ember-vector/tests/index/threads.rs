@@ -35,7 +35,7 @@ struct View {
     numbers: Vec<u64>,
 }
 
-/// Stops the other threads when the owner's thread ends, even by a panic.
+/// A guard that stops the other threads when the owner's thread ends, even by a panic.
 struct Ending<'a>(&'a AtomicBool);
 
 impl Drop for Ending<'_> {

@@ -47,7 +47,7 @@ pub struct Encoded<'e> {
 
 /// The result of demoting a value.
 pub enum Demoted {
-    /// The value remains resident: it may not be demoted, or the log has no space for it.
+    /// The value remains resident: it must not be demoted, or the log has no space for it.
     Stays,
     /// The value is cold now. Dropping the returned slot frees its memory; the caller drops it without the lock.
     Cold(Slot),
@@ -278,7 +278,7 @@ impl ShardData {
         Demoted::Cold(old)
     }
 
-    /// Stores a value that was read in its entry, and notifies the calls that wait for the value.
+    /// Stores a value that was read from its record in its entry, and notifies the calls that wait for the value.
     pub fn store_fetched(&mut self, order: &FetchOrder, fetched: Fetched) -> FetchOutcome {
         let Some(waiting) = self.cold_state.as_mut().and_then(|cold_state| cold_state.take_ticket(order))
         else {

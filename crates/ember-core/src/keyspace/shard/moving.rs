@@ -94,9 +94,9 @@ impl ShardData {
         true
     }
 
-    /// Moves about `most` elements of a key's value, from place `from` on, where `mover` finds it worthwhile. Returns
-    /// the place at which to continue; 0 at the end of the value, or if the key has no such value or the value is
-    /// shared.
+    /// Examines about `most` elements of a key's value, from position `from` on, and moves the elements that `mover`
+    /// finds worth moving. Returns the position at which to continue; 0 at the end of the value, or if the key has no
+    /// such value or the value is shared.
     pub(crate) fn move_elements(
         &mut self,
         name: usize,

@@ -79,7 +79,8 @@ pub struct Detached {
     /// The number of the database when the snapshot was taken.
     pub number: usize,
     database: Database,
-    /// Determines which entries are still to be saved; a checkpoint also omits entries that the store contains.
+    /// The marks that determine which entries are still to be saved; a checkpoint also omits entries that the store
+    /// contains.
     ages: Ages,
 }
 

@@ -24,7 +24,7 @@ fn type_command_with_question(browser: &Browser, line: &str, is_meant: bool) {
     browser.wait_for("!document.querySelector('dialog[open]') && document.querySelector('#stop').disabled");
 }
 
-/// The console's output for the last command.
+/// Returns the console's output for the last command.
 fn last_reply(browser: &Browser) -> String {
     let entry = browser.run("return document.querySelector('#transcript').lastElementChild.innerText");
     entry.as_str().unwrap().split_once('\n').map_or("", |(_, reply)| reply).to_owned()

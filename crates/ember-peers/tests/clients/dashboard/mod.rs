@@ -91,7 +91,7 @@ fn confirm(browser: &Browser) {
     browser.wait_for("document.querySelector('dialog[open]') === null");
 }
 
-/// The number at the beginning of a figure's text, without its unit.
+/// Returns the number at the beginning of a figure's text, without its unit.
 fn figure(browser: &Browser, tile: &str) -> String {
     browser.text(&format!("{tile} .figure"))
 }

@@ -85,7 +85,7 @@ const HELP: &[&str] = &[
     "    Clear the recorded accesses.",
 ];
 
-/// The number of keys in a reply if the call gives none.
+/// The number of keys in a reply if the call specifies no number.
 const COUNT_DEFAULT: usize = 10;
 
 fn get(session: &mut Session<'_>) -> SessionResult {

@@ -98,7 +98,7 @@ const HELP: &[&str] = &[
     "    Empty the slow log.",
 ];
 
-/// The number of calls in a reply if the call gives none.
+/// The number of calls in a reply if the call specifies no number.
 const COUNT_DEFAULT: usize = 10;
 
 fn get(session: &mut Session<'_>) -> SessionResult {

@@ -76,7 +76,7 @@ pub(super) enum Refusal {
     Failure(Failure),
 }
 
-/// Closes the connection when dropped, even while a thread waits for a reply on it.
+/// A handle that closes the connection when it is dropped, even while a thread waits for a reply on the connection.
 pub(super) struct Lifeline(Arc<UnixStream>);
 
 impl Drop for Lifeline {

@@ -124,7 +124,7 @@ pub(crate) fn work(executor: &mut Executor) {
     }
 }
 
-/// Returns the address of a replica that has the whole stream: of `target` if given, otherwise of any replica.
+/// Returns the address of a replica that has the whole stream: `target` if given, otherwise any replica.
 fn with_all(server: &Server, target: Option<&(String, u16)>) -> Option<(String, u16)> {
     let primary = Primary::of(server);
     let replicas = primary.replicas();

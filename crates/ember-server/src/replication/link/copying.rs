@@ -1,4 +1,4 @@
-//! Loading a copy of the primary's data while it arrives; it replaces the data set.
+//! Loading of the primary's snapshot while it arrives; its data replace the data set.
 //!
 //! The received bytes are not trusted: the end of the RDB file must agree with the announced length or the end mark.
 
@@ -25,7 +25,7 @@ use crate::system::clock::unix_ms;
 /// sized for at most the number of keys that a file of this length can contain.
 const BELIEVED_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// A reader of the arriving copy that records its progress.
+/// A reader of the arriving snapshot that records the progress.
 struct Watched<'c> {
     server: &'c Server,
     channel: &'c mut Channel,
@@ -49,10 +49,11 @@ impl Read for Watched<'_> {
     }
 }
 
-/// Loads a copy. Returns the bytes received after it, with which the stream begins.
+/// Loads a snapshot. Returns the bytes received after it, with which the stream begins.
 ///
 /// # Errors
-/// Returns why the copy was not loaded; the data set is then empty or, if nothing of the copy arrived, unchanged.
+/// Returns why the snapshot was not loaded; the data set is then empty or, if nothing of the snapshot arrived,
+/// unchanged.
 pub(super) fn receive(
     server: &'static Server,
     link: &Link,
@@ -104,7 +105,8 @@ pub(super) fn receive(
     Ok(stream)
 }
 
-/// Checks that the RDB file ends where the copy does; returns the bytes received after the copy.
+/// Checks that the RDB file ends at the announced length or the end mark; returns the bytes received after the
+/// snapshot.
 fn check_end(mut source: Source<Watched<'_>>, end: &CopyEnd) -> Result<Vec<u8>, String> {
     match end {
         CopyEnd::Length(bytes) if source.offset() != *bytes => {

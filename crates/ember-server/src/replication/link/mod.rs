@@ -80,14 +80,14 @@ enum TakeOver {
     Taken,
 }
 
-/// The progress of a copy of the primary's data.
+/// The progress of a full sync.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CopyProgress {
-    /// The length of the copy in bytes, if the primary has announced it.
+    /// The length of the snapshot in bytes, if the primary has announced it.
     pub(crate) total: Option<u64>,
     /// Bytes read so far.
     pub(crate) read: u64,
-    /// When bytes of the copy were last read, Unix time in ms.
+    /// When bytes of the snapshot were last read, Unix time in ms.
     pub(crate) read_ms: i64,
 }
 
@@ -101,7 +101,7 @@ struct State {
     /// The database of the next command in the primary's stream.
     database: usize,
     take_over: TakeOver,
-    /// Receives a message when all writes that this server made as a primary are in its stream.
+    /// The receiver of a message, sent when all writes that this server made as a primary are in its stream.
     given_over: Option<Receiver<()>>,
     /// When the last link ended, Unix time in ms.
     down_since_ms: i64,

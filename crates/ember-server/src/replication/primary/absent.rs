@@ -1,18 +1,18 @@
 //! Disconnected replicas: replicas for which the stream is still kept, and replicas whose next full sync is delayed
-//! because they were too slow or did not load their copies.
+//! because they were too slow or did not load their snapshots.
 
 use std::collections::BTreeMap;
 
 /// The maximum number of replicas in each table.
 const MANY: usize = 64;
 
-/// The delay of the next copy for a replica that was too slow or did not load its copies, in ms: the first delay, and
-/// the maximum. The delay doubles each time.
+/// The delay of the next full sync of a replica that was too slow or did not load its snapshots, in ms: the first
+/// delay, and the maximum. The delay doubles each time.
 const HELD_BACK_MIN_MS: i64 = 10_000;
 const HELD_BACK_MAX_MS: i64 = 300_000;
 
-/// The number of consecutive copies that a replica receives without loading them before its next copy is delayed: up to
-/// then, a broken link may be the reason.
+/// The number of consecutive snapshots that a replica receives without loading them before its next full sync is
+/// delayed: up to then, a broken link may be the reason.
 const UNLOADED_MAX: u32 = 3;
 
 /// Time in ms after which a delayed replica is treated like any other.
@@ -30,7 +30,7 @@ struct Absent {
 pub(super) enum Fault {
     /// The replica was too slow for the stream.
     Slow,
-    /// The replica did not load its last copies.
+    /// The replica did not load its last snapshots.
     Unloaded,
 }
 
@@ -54,7 +54,7 @@ impl Slow {
 pub(super) struct AbsentReplicas {
     disconnected: BTreeMap<String, Absent>,
     slow: BTreeMap<String, Slow>,
-    /// The number of consecutive copies that each replica received and did not load.
+    /// The number of consecutive snapshots that each replica received and did not load.
     unloaded: BTreeMap<String, u32>,
 }
 
@@ -85,8 +85,8 @@ impl AbsentReplicas {
         }
     }
 
-    /// Records that a replica received a copy and disconnected without confirming that it loaded it. Returns whether
-    /// its next copy is delayed.
+    /// Records that a replica received a snapshot and disconnected without confirming that it loaded the snapshot.
+    /// Returns whether its next full sync is delayed.
     pub(super) fn record_unloaded(&mut self, name: &str, now_ms: i64) -> bool {
         if self.unloaded.len() >= MANY && !self.unloaded.contains_key(name) {
             return false;
@@ -100,12 +100,12 @@ impl AbsentReplicas {
         is_held_back
     }
 
-    /// Records that a replica has loaded its copy.
+    /// Records that a replica has loaded its snapshot.
     pub(super) fn record_loaded(&mut self, name: &str) {
         self.unloaded.remove(name);
     }
 
-    /// Returns how many ms the next copy for a replica is still delayed, and why.
+    /// Returns the remaining delay of a replica's next full sync in ms, and the reason; `None` without a delay.
     pub(super) fn held_back_ms(&self, name: &str, now_ms: i64) -> Option<(i64, Fault)> {
         let slow = self.slow.get(name).filter(|slow| now_ms - slow.at_ms < FORGIVEN_AFTER_MS)?;
         let left_ms = slow.held_back_until_ms() - now_ms;

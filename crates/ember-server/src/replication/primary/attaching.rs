@@ -27,8 +27,8 @@ pub(crate) struct Held<'a> {
     pub(crate) position: u64,
 }
 
-/// Makes the client a replica. A replica resumes at its position if possible; otherwise it receives a copy of the data.
-/// A client that sent SYNC (`is_old`) understands no reply except the copy.
+/// Makes the client a replica. A replica resumes at its position if possible; otherwise it receives a snapshot of the
+/// data. A client that sent SYNC (`is_old`) understands no reply except the snapshot.
 ///
 /// # Errors
 /// Returns an error if this server currently has no data to pass on.
@@ -51,7 +51,7 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
         address => address.to_owned(),
     };
     let (is_copied_only, contents) = (replica.is_copy_only, replica.contents);
-    // A replica that sent SYNC never confirms that it has loaded its copy.
+    // A replica that sent SYNC never confirms that it has loaded its snapshot.
     let knows_marks = replica.knows_marks && !is_old;
     let now_ms = executor.turn.now_ms;
     let mut view = ReplicaView::new(Arc::clone(&client.view), replica.port, address, now_ms);
@@ -90,7 +90,7 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
         );
     }
     if let Some((left_ms, fault)) = primary.absent.lock().held_back_ms(&view.name(), now_ms) {
-        // Without the delay, the replica would receive copy after copy, and never a whole one. The replica retries
+        // Without the delay, the replica would begin one full sync after another and complete none. The replica retries
         // after this reply.
         let left_s = left_ms / 1000 + 1;
         let why = match fault {
@@ -115,9 +115,9 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
         // A replica that receives only a part of the data still needs the position at which the stream continues.
         _ => {
             let form = Form::of(program, vocabulary.known.and(vocabulary.missed));
-            // A copy that has begun is unsuitable in three cases: the replica missed commands, whose effects the copy
-            // must contain; the replica receives no stream, so the copy must be current; or the client sent SYNC, and
-            // tools that do so treat the stream as the changes from then on.
+            // A snapshot that has begun is unsuitable in three cases: the replica missed commands, whose effects the
+            // snapshot must contain; the replica receives no stream, so the snapshot must be current; or the client
+            // sent SYNC, and tools that do so treat the stream as the changes from then on.
             let takes_begun = vocabulary.missed == Words::NONE && !is_copied_only && !is_old;
             Copy::join(server, &executor.config, &view, form, takes_begun)
         }

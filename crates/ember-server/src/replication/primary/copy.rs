@@ -1,14 +1,14 @@
-//! Copies of the data set for full syncs: for replicas that cannot resume with the stream.
+//! Snapshots of the data set for full syncs of replicas that cannot resume with the stream.
 //!
 //! Replicas that request a full sync within `repl-diskless-sync-delay` of each other and read the same format share one
-//! copy. A copy is the keyspace at one moment, taken with exclusive access after a certain record of the journal; the
-//! stream continues after that record. The copy is written to a [`Spool`] at full speed, so commands never wait for a
-//! replica's link. Replicas that support an end mark receive the copy while it is written, other replicas when it is
-//! complete.
+//! snapshot. A snapshot is the keyspace at one moment, taken with exclusive access after a certain record of the
+//! journal; the stream continues after that record. The snapshot is written to a [`Spool`] at full speed, so commands
+//! never wait for a replica's link. Replicas that support an end mark receive the snapshot while it is written, other
+//! replicas when it is complete.
 //!
-//! A replica whose link breaks before it has received the whole copy can receive the same copy again, which saves
-//! writing another one. A replica can join a copy that has begun as long as the copy's first byte and the stream after
-//! the copy are kept. A copy that no replica reads is kept for [`JOINED_WITHIN`].
+//! A replica whose link breaks before it has received the whole snapshot can receive the same snapshot again, which
+//! saves writing another one. A replica can join a snapshot that has begun as long as the snapshot's first byte and the
+//! stream after the snapshot are kept. A snapshot that no replica reads is kept for [`JOINED_WITHIN`].
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -26,19 +26,19 @@ use super::vocabulary::Words;
 use crate::clients::replica::Program;
 use crate::server::Server;
 
-/// The kind of replica that a copy is for. Only replicas that read the same format share a copy.
+/// The kind of replica that a snapshot is for. Only replicas that read the same format share a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// Redis of any version, or a program that does not announce what it supports.
     Redis,
-    /// Redis that supports expiries of hash fields, or whose support this copy is to determine.
+    /// Redis that supports expiries of hash fields, or whose support this snapshot is to determine.
     NewRedis,
     Valkey,
     Ember,
 }
 
 impl Form {
-    /// Returns the form for a replica that supports these groups of commands, or whose support its copy is to
+    /// Returns the form for a replica that supports these groups of commands, or whose support its snapshot is to
     /// determine.
     pub(super) fn of(program: Program, words: Words) -> Form {
         match program {
@@ -49,7 +49,7 @@ impl Form {
         }
     }
 
-    /// Returns the RDB version of a copy of data with or without expiring hash fields.
+    /// Returns the RDB version of a snapshot of data with or without expiring hash fields.
     pub(super) fn version(self, has_expiring_fields: bool) -> u16 {
         match self {
             Form::Redis if !has_expiring_fields => FILE_VERSION,
@@ -60,35 +60,35 @@ impl Form {
     }
 }
 
-/// The time for which a copy that no replica reads is kept: replicas that have lost their links retry each second.
+/// The time for which a snapshot that no replica reads is kept: replicas that have lost their links retry each second.
 const JOINED_WITHIN: Duration = Duration::from_secs(5);
 
-/// A copy of the data set, from the first request for it to its last byte.
+/// A snapshot of the data set for replicas, from the first request for it to its last byte.
 pub(super) struct Copy {
     form: Form,
     begins_at: Instant,
     members: Mutex<Vec<Arc<ReplicaView>>>,
-    /// The replication ID and the position at which the stream continues after the copy.
+    /// The replication ID and the position at which the stream continues after the snapshot.
     place: OnceLock<(String, u64)>,
-    /// When the last replica stopped reading the copy; `None` while a replica reads it.
+    /// When the last replica stopped reading the snapshot; `None` while a replica reads it.
     unread_since: Mutex<Option<Instant>>,
-    /// The bytes of the copy once writing has begun, or why it could not begin.
+    /// The bytes of the snapshot once writing has begun, or why it could not begin.
     begun: OnceLock<Result<Spooled, String>>,
 }
 
-/// The bytes of a copy that has begun.
+/// The bytes of a snapshot that has begun.
 #[derive(Debug)]
 pub(super) struct Spooled {
     pub(super) spool: Spool,
-    /// The RDB version of the copy.
+    /// The RDB version of the snapshot.
     pub(super) version: u16,
-    /// Whether replicas may read the copy before it is complete.
+    /// Whether replicas may read the snapshot before it is complete.
     pub(super) is_streamed: bool,
 }
 
 impl Copy {
-    /// Returns the copy for a replica: one of this form that has not begun, or with `takes_begun` preferably one that
-    /// has.
+    /// Returns the snapshot for a replica: a snapshot of this form that has not begun, or with `takes_begun` preferably
+    /// one that has begun.
     pub(super) fn join(
         server: &Server,
         config: &Config,
@@ -120,8 +120,8 @@ impl Copy {
         copy
     }
 
-    /// Joins a copy that has begun and has the RDB version and the streaming setting that a new copy would have, if the
-    /// replica can still read the whole copy and the stream after it.
+    /// Joins a snapshot that has begun and has the RDB version and the streaming setting that a new snapshot would
+    /// have, if the replica can still read the whole snapshot and the stream after it.
     fn join_begun(
         server: &Server,
         config: &Config,
@@ -164,18 +164,18 @@ impl Copy {
         Some(Arc::clone(copy))
     }
 
-    /// Whether every byte of the copy is kept or has yet to be written.
+    /// Whether every byte of the snapshot is kept or has yet to be written.
     fn is_kept(&self) -> bool {
         matches!(self.begun(), Some(Ok(spooled)) if spooled.spool.is_kept()
             && !matches!(spooled.spool.whole(), Some(Err(_))))
     }
 
-    /// Returns the kind of replica that the copy is for.
+    /// Returns the kind of replica that the snapshot is for.
     pub(super) fn form(&self) -> Form {
         self.form
     }
 
-    /// Creates a complete copy for a single replica from the bytes `written`; the stream continues at `place`.
+    /// Creates a complete snapshot for a single replica from the bytes `written`; the stream continues at `place`.
     pub(super) fn finished(place: (String, u64), written: Result<Spool, String>) -> Arc<Copy> {
         let begun = written.map(|spool| {
             spool.end(Ok(()));
@@ -191,22 +191,22 @@ impl Copy {
         })
     }
 
-    /// Returns the position at which the stream continues after the copy, once that is known.
+    /// Returns the position at which the stream continues after the snapshot, once that is known.
     pub(super) fn position(&self) -> Option<u64> {
         self.place.get().map(|(_, position)| *position)
     }
 
-    /// Returns the bytes of the copy once writing has begun, or why it could not begin.
+    /// Returns the bytes of the snapshot once writing has begun, or why it could not begin.
     pub(super) fn begun(&self) -> Option<&Result<Spooled, String>> {
         self.begun.get()
     }
 
-    /// Sets the spool that the copy is written to and read from.
+    /// Sets the spool that the snapshot is written to and read from.
     pub(super) fn begin(&self, spool: Spool, version: u16, is_streamed: bool) {
         let _ = self.begun.set(Ok(Spooled { spool, version, is_streamed }));
     }
 
-    /// Records why the copy will never be complete.
+    /// Records why the snapshot will never be complete.
     pub(super) fn fail(&self, error: String) {
         if self.begun.set(Err(error.clone())).is_err()
             && let Some(Ok(Spooled { spool, .. })) = self.begun.get()
@@ -228,8 +228,8 @@ impl Copy {
         }
     }
 
-    /// Sets the replication ID and the `position` at which the stream continues after the copy. The stream from there
-    /// on is kept until all members have received it.
+    /// Sets the replication ID and the `position` at which the stream continues after the snapshot. The stream from
+    /// there on is kept until all members have received it.
     pub(super) fn meet_stream(&self, id: String, position: u64) {
         // A replica that joins holds this lock, so either it reads the position, or the loop below sets it.
         let members = self.members.lock();
@@ -239,7 +239,7 @@ impl Copy {
         let _ = self.place.set((id, position));
     }
 
-    /// Whether a connected member receives the copy itself, not only the stream position after it.
+    /// Whether a connected member receives the snapshot itself, not only the stream position after it.
     pub(super) fn is_wanted(&self) -> bool {
         self.members
             .lock()
@@ -247,7 +247,8 @@ impl Copy {
             .any(|member| member.receives_all && !member.is_closed.load(Ordering::Relaxed))
     }
 
-    /// Whether a member reads the copy, or did so within [`JOINED_WITHIN`]: a replica whose link has broken reconnects.
+    /// Whether a member reads the snapshot, or did so within [`JOINED_WITHIN`]: a replica whose link has broken
+    /// reconnects.
     pub(super) fn is_or_was_lately_read(&self) -> bool {
         let whole = match self.begun() {
             Some(Ok(spooled)) => spooled.spool.whole().and_then(Result::ok),
@@ -266,7 +267,7 @@ impl Copy {
         unread_since.get_or_insert_with(Instant::now).elapsed() < JOINED_WITHIN
     }
 
-    /// Whether replicas may still join the copy.
+    /// Whether replicas may still join the snapshot.
     pub(super) fn is_joinable(&self) -> bool {
         self.is_kept() && self.is_or_was_lately_read()
     }

@@ -20,24 +20,25 @@ use crate::system::random_name::random_name;
 pub(super) const LAG_EXCEEDED: &str =
     "it lags by more than repl-backlog-size and repl-backlog-spill, or client-output-buffer-limit, allow";
 
-/// The reason for disconnecting a replica that requested only a copy.
+/// The reason for disconnecting a replica that requested a full sync without the stream after it.
 const SERVED: &str = "it has received the requested full sync";
 
-/// The maximum number of bytes read from the copy or the stream at once.
+/// The maximum number of bytes read from the snapshot or the stream at once.
 const PORTION_BYTES: usize = 256 * 1024;
 
-/// Interval of keepalives to a replica that waits for its copy: empty lines, which the replica skips.
+/// Interval of keepalives to a replica that waits for its snapshot: empty lines, which the replica skips.
 const SIGN_INTERVAL: Duration = Duration::from_secs(1);
 
 enum State {
-    /// The copy has not begun; `is_position_sent` says whether the replica has received the position at which the
+    /// The snapshot has not begun; `is_position_sent` says whether the replica has received the position at which the
     /// stream continues.
     Waiting { copy: Arc<Copy>, is_position_sent: bool, next_sign: Instant },
-    /// The replica has received `sent` bytes of the copy. After the copy, it receives the mark, if it supports one, and
-    /// then the stream from `position`.
+    /// The replica has received `sent` bytes of the snapshot. After the snapshot, it receives the mark, if it supports
+    /// one, and then the stream from `position`.
     Copying { copy: Arc<Copy>, sent: u64, mark: Option<String>, position: u64 },
-    /// The replica has received the mark. The stream is sent only after the replica confirms that it loaded the copy,
-    /// because a replica that waits for a mark treats bytes that arrive with the mark as the end of the copy.
+    /// The replica has received the mark. The stream is sent only after the replica confirms that it loaded the
+    /// snapshot, because a replica that waits for a mark treats bytes that arrive with the mark as the end of the
+    /// snapshot.
     Marked { position: u64 },
     /// The replica receives the stream from this position on.
     Following { position: u64 },
@@ -47,23 +48,23 @@ enum State {
 pub(super) struct ReplicaFeed {
     server: &'static Server,
     view: Arc<ReplicaView>,
-    /// The copy to send instead of the full copy, if the replica requested only a part of the data.
+    /// The partial snapshot to send instead of the full one, if the replica requested only a part of the data.
     part: Option<Arc<Copy>>,
     vocabulary: Vocabulary,
-    /// Checks the stream for unsupported commands, unless the replica supports all.
+    /// The check of the stream for unsupported commands; `None` if the replica supports all commands.
     reader: Option<Reader>,
-    /// The groups of commands that the replica proves to support by confirming that it has loaded its copy.
+    /// The groups of commands that the replica proves to support by confirming that it has loaded its snapshot.
     shows: Option<Words>,
-    /// Whether the replica supports a mark at the end of a copy.
+    /// Whether the replica supports a mark at the end of a snapshot.
     knows_marks: bool,
-    /// Whether the replica has received its whole copy.
+    /// Whether the replica has received its whole snapshot.
     has_copy: bool,
     state: State,
 }
 
 impl ReplicaFeed {
-    /// Returns the feed of a replica that receives a copy. `is_position_sent` is true for a replica that sent SYNC: it
-    /// must not receive the position at which the stream continues.
+    /// Returns the feed of a replica that receives a snapshot. `is_position_sent` is true for a replica that sent SYNC:
+    /// such a replica must not receive the position at which the stream continues.
     pub(super) fn with_copy(
         server: &'static Server,
         view: Arc<ReplicaView>,
@@ -108,8 +109,8 @@ impl ReplicaFeed {
         }
     }
 
-    /// Records that the replica has received a copy of this RDB version. A replica that does not support the contents
-    /// cannot load the copy, and receives nothing more.
+    /// Records that the replica has received a snapshot of this RDB version. A replica that does not support the
+    /// contents cannot load the snapshot, and receives nothing more.
     fn has_got_copy(&mut self, version: u16) {
         let Vocabulary { program, known, missed } = self.vocabulary;
         let shown = Words::shown_by_copy(program, version, missed);
@@ -118,7 +119,7 @@ impl ReplicaFeed {
         self.has_copy = true;
     }
 
-    /// Marks the replica online: it has all data, and counts as a good replica for writes that require some.
+    /// Marks the replica online: it has all data, and counts as a good replica for writes that require good replicas.
     fn go_online(&mut self) {
         self.view.enter(Stage::Online, unix_ms());
         good_replicas::refuse_writes(self.server, &self.server.config.snapshot());

@@ -1,5 +1,5 @@
-//! Whether enough replicas are good: connected, with all data, and last heard from within `min-replicas-max-lag`.
-//! Writes may require a number of them.
+//! Good replicas: connected, with all data, and with a report within `min-replicas-max-lag`. Writes may require a
+//! number of good replicas.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -4,7 +4,7 @@
 //! subscriber.rs  a subscriber of the journal: records → backlog, with PING and GETACK between them
 //! spill.rs       the part of the stream on disk; absent.rs: disconnected replicas, for which it is kept
 //! nameless.rs    unnamed files for data beyond the memory limits
-//! feed.rs        the output of a replica's connection: a copy of the data, then the stream
+//! feed.rs        the output of a replica's connection: a snapshot of the data, then the stream
 //! copy.rs        the data set at one moment, for full syncs; taking.rs takes it
 //! vocabulary.rs  commands that not all replicas support
 //! attaching.rs   PSYNC and SYNC: partial or full sync
@@ -128,15 +128,15 @@ pub(crate) struct Primary {
     absent: Mutex<AbsentReplicas>,
     listeners: Box<[CachePadded<Listener>]>,
     orders: OrderQueue<Order>,
-    /// Copies that wait for more replicas before they begin: at most one of each form.
+    /// Snapshots that wait for more replicas before they begin: at most one of each form.
     gathering: Mutex<Vec<Arc<Copy>>>,
-    /// Copies that have begun and that replicas may still join.
+    /// Snapshots that have begun and that replicas may still join.
     begun: Mutex<Vec<Arc<Copy>>>,
     learnt_words: Mutex<LearntWords>,
     /// Whether a GETACK is to be sent to the replicas.
     are_acks_requested: AtomicBool,
     waits: Waits,
-    /// The clients that require another number of replicas for their writes than the configuration.
+    /// The clients whose writes require another number of replicas than the configuration.
     pub(crate) sync_wishes: SyncWishes,
     /// Whether replies wait for replicas, so that a GETACK follows each part of the stream.
     syncs: AtomicBool,
@@ -415,9 +415,9 @@ impl Primary {
         }
     }
 
-    /// Records whether a disconnected replica loaded the copy that it received. A replica that does not, for whatever
-    /// reason, would otherwise receive copy after copy. Replicas without a known port are excluded, because they cannot
-    /// be distinguished.
+    /// Records whether a disconnected replica loaded the snapshot that it received. A replica that does not load it,
+    /// for whatever reason, would otherwise request one full sync after another. Replicas without a known port are
+    /// excluded, because they cannot be distinguished.
     fn record_copied(&self, view: &ReplicaView) {
         if view.is_old || view.port == 0 {
             return;

@@ -25,7 +25,7 @@ pub(super) struct NamelessFile {
 }
 
 impl NamelessFile {
-    /// Creates an empty file; `what` describes its purpose.
+    /// Creates an empty file; `what` describes the file's purpose.
     ///
     /// # Errors
     /// Returns errors of the disk, or an error if the system returns no random numbers.
@@ -125,7 +125,7 @@ mod sealing {
 
     pub(super) const SEAL_BYTES: usize = 0;
 
-    /// Stands for encryption in a build without it: no value of this type exists.
+    /// Replaces the encrypting type in a build without encryption: no value of this type exists.
     #[derive(Debug)]
     pub(super) enum Seal {}
 

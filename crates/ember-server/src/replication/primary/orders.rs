@@ -7,8 +7,8 @@ use super::copy::Copy;
 
 /// The action after all records up to number `after` are in the stream.
 pub(super) enum Order {
-    /// Sets the position of a copy that was taken after this record: the stream begins or continues there, and selects
-    /// its database again.
+    /// Sets the position of a snapshot that was taken after this record: the stream begins or continues there, and
+    /// selects its database again.
     Meet { after: u64, copy: Arc<Copy> },
     /// Appends a command that changes no data here but concerns replicas. `database` is the database that it needs, if
     /// any.

@@ -16,7 +16,7 @@ use crate::server::Server;
 /// that accepts no writes can delay this; the file then contains no position.
 const WITHIN: Duration = Duration::from_secs(1);
 
-/// The position of data in the stream, which may not be known yet.
+/// The position of data in the stream, which may still be unknown.
 pub(crate) enum Place {
     /// A known position.
     Known(Origin),
@@ -25,7 +25,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// Waits until the position is known; returns `None` if that takes too long.
+    /// Waits until the position is known; returns `None` if that takes longer than [`WITHIN`].
     pub(crate) fn wait(self) -> Option<Origin> {
         match self {
             Place::Known(origin) => Some(origin),

@@ -1,5 +1,5 @@
-//! Stream positions of data that clients have read: with one, a client can find out whether another server has all the
-//! data that it read.
+//! Stream positions of data that clients have read. With such a position, a client can find out whether another server
+//! has all the data that the client has read.
 
 use std::sync::atomic::Ordering;
 
@@ -23,8 +23,8 @@ pub(crate) enum Standing {
 }
 
 impl Primary {
-    /// Returns the position that includes everything up to journal record `record`; without a record, because the data
-    /// come from a primary or the journal is not read, the position that includes all data so far.
+    /// Returns the position that includes everything up to journal record `record`. Without a record (the data come
+    /// from a primary, or the journal is not read), the position includes all data so far.
     pub(crate) fn standing(&self, server: &Server, record: Option<u64>) -> Standing {
         let is_replica = server.conditions.get().contains(Condition::REPLICA);
         if !self.is_on.load(Ordering::Relaxed) {
@@ -50,8 +50,9 @@ impl Primary {
         Standing::At(Position::new(&self.history.lock().id, end))
     }
 
-    /// Whether this server's data are known to lack something before `position`. Also true during a failover for an
-    /// unknown replication ID: the server that takes over may have begun a stream whose ID is not known here yet.
+    /// Whether this server's data are known to lack a part of the stream before `position`. Also true during a failover
+    /// for an unknown replication ID: the server that takes over may have begun a stream whose ID is not known here
+    /// yet.
     pub(crate) fn is_before(&self, server: &Server, position: Position) -> bool {
         if !self.is_on.load(Ordering::Relaxed) {
             return false;

@@ -9,9 +9,9 @@ use crate::clients::client::ClientView;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Stage {
-    /// The replica waits for a copy of the data.
+    /// The replica waits for a snapshot of the data.
     Waiting,
-    /// The replica receives the copy.
+    /// The replica receives the snapshot.
     Copying,
     /// The replica receives the stream.
     Online,
@@ -34,14 +34,14 @@ pub(crate) struct ReplicaView {
     /// The port and address on which the replica accepts connections.
     pub(crate) port: u16,
     pub(crate) address: String,
-    /// Whether the replica receives only a copy of the data, so that no part of the stream is kept for it.
+    /// Whether the replica receives only a snapshot, so that no part of the stream is kept for it.
     pub(super) is_copied_only: bool,
     /// Whether the replica sent SYNC, and therefore does not report its offset.
     pub(super) is_old: bool,
-    /// Whether its copy contains all the data, so that it shares the copy with other replicas.
+    /// Whether the replica's snapshot contains all the data, so that other replicas share the snapshot.
     pub(super) receives_all: bool,
     stage: AtomicU8,
-    /// The number of bytes of its copy that the replica has received.
+    /// The number of bytes of its snapshot that the replica has received.
     pub(super) copied: AtomicU64,
     /// Whether the connection of the replica is closed.
     pub(super) is_closed: AtomicBool,
@@ -119,7 +119,7 @@ impl ReplicaView {
         self.has_confirmed.load(Ordering::Relaxed)
     }
 
-    /// Whether the replica receives only a copy of the data.
+    /// Whether the replica receives only a snapshot of the data.
     pub(crate) fn is_copied_only(&self) -> bool {
         self.is_copied_only
     }
@@ -145,7 +145,7 @@ impl ReplicaView {
     }
 
     /// Returns how many bytes of the stream, which ends at `end`, the replica has not confirmed. 0 for a replica that
-    /// waits for a copy of the data: the stream after the copy begins at the end.
+    /// waits for a snapshot of the data: the stream after the snapshot begins at the end.
     pub(crate) fn lag_bytes(&self, end: u64) -> u64 {
         end.saturating_sub(self.needed())
     }
@@ -171,7 +171,7 @@ impl ReplicaView {
         (now_ms - self.acknowledged_ms()).max(0) / 1000
     }
 
-    /// Records an acknowledgement. A position after `end` is not believed.
+    /// Records an acknowledgement. A position after `end` counts as `end`.
     pub(super) fn acknowledge(&self, position: u64, durable: Option<u64>, end: u64, now_ms: i64) {
         self.has_confirmed.store(true, Ordering::Relaxed);
         self.acknowledged.fetch_max(position.min(end), Ordering::Relaxed);

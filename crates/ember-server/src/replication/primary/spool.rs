@@ -11,7 +11,7 @@ use super::nameless::{BLOCK_BYTES, NamelessFile};
 /// The maximum number of pieces that are kept in memory.
 const PIECES_IN_MEMORY_MAX: usize = 64;
 
-/// The size of each piece but the last, in bytes.
+/// The size of each piece except the last, in bytes.
 const PIECE_BYTES: usize = 1024 * 1024;
 
 const _: () = assert!(PIECE_BYTES.is_multiple_of(BLOCK_BYTES));
@@ -86,13 +86,13 @@ impl Spool {
         self.state.lock().len
     }
 
-    /// Returns the total length once all bytes are written, or the error that ended the writing.
+    /// Returns the total length in bytes once all bytes are written, or the error that ended the writing.
     pub(super) fn whole(&self) -> Option<Result<u64, String>> {
         let state = self.state.lock();
         state.end.clone().map(|end| end.map(|()| state.len))
     }
 
-    /// Records how the writing has ended.
+    /// Records the result of writing the data.
     pub(super) fn end(&self, end: Result<(), String>) {
         self.state.lock().end = Some(end);
     }

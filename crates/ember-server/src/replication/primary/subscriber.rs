@@ -77,7 +77,7 @@ impl StreamSubscriber {
             }
             Order::PassOn { command, database, .. } if self.reads => self.pass_on(&command, database),
             Order::PassOn { .. } => {}
-            // The receiver is dropped if it no longer waits.
+            // Sending fails if the receiver was dropped because its thread no longer waits.
             Order::SendPosition { position, .. } => _ = position.send(self.primary.end()),
             Order::End { .. } => {
                 self.reads = false;
@@ -87,7 +87,7 @@ impl StreamSubscriber {
             Order::GiveOver { done, .. } => {
                 self.reads = false;
                 self.primary.gives_over.store(false, Ordering::SeqCst);
-                // The receiver is dropped if the role has changed again.
+                // Sending fails if the receiver was dropped because the role has changed again.
                 let _ = done.send(());
             }
             Order::TakeAgain { after } => self.take(after),
@@ -122,7 +122,7 @@ impl StreamSubscriber {
         self.add(&bytes, None);
     }
 
-    /// Appends commands to the stream; `record` is the number up to which all records are then in the stream.
+    /// Appends commands to the stream. Afterwards, all records up to number `record` are in the stream.
     fn add(&mut self, commands: &[u8], record: Option<u64>) {
         let mut stream = self.primary.stream.lock();
         let end = self.primary.add(&mut stream, commands, &self.config);

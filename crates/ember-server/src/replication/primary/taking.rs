@@ -1,4 +1,4 @@
-//! Taking copies of the data for full syncs.
+//! Takes snapshots of the data set for full syncs.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -31,8 +31,8 @@ impl Primary {
     }
 }
 
-/// Begins the copy that is due, if there is one and no other snapshot is running. The worker is inside the gate and
-/// holds no lock.
+/// Begins the snapshot for replicas that is due, if there is one and no other snapshot is being written. The worker is
+/// inside the gate and holds no lock.
 pub(super) fn begin_due(executor: &mut Executor) {
     let server = executor.server;
     let primary = Primary::of(server);
@@ -42,7 +42,7 @@ pub(super) fn begin_due(executor: &mut Executor) {
     let Ok(claim) = Claim::take(server, Purpose::Sync) else { return };
     let asked = Instant::now();
     let begun = executor.with_exclusive_access(|executor, _| {
-        // The role may have changed since the copy was requested.
+        // The role may have changed since the snapshot was requested.
         if !Link::of(server).has_data() {
             return None;
         }
@@ -105,7 +105,7 @@ pub(super) fn begin_due(executor: &mut Executor) {
     }
 }
 
-/// Creates a copy without keys, which is complete at once. O(functions).
+/// Creates a snapshot without keys, which is complete at once. O(functions).
 pub(super) fn without_keys(server: &Server, has_functions: bool, now_ms: i64) -> Arc<Copy> {
     let written = write_without_keys(server, has_functions, now_ms).map_err(|error| error.to_string());
     let primary = Primary::of(server);
@@ -123,8 +123,8 @@ fn write_without_keys(server: &Server, has_functions: bool, now_ms: i64) -> io::
     Ok(spool)
 }
 
-/// Writes the keyspace at one moment. `database` is the database that the stream after the copy has selected, unless
-/// the stream begins with a SELECT.
+/// Writes the keyspace at one moment. `database` is the database that the stream after the snapshot has selected,
+/// unless the stream begins with a SELECT.
 fn write(
     server: &Server,
     point: PointInTime,
@@ -146,8 +146,8 @@ fn new_spool(server: &Server) -> Spool {
     Spool::new(server.encryption().is_on())
 }
 
-/// Writes an RDB file of a version to a spool, as long as a replica wants the copy; `fill` writes its contents. The
-/// readers of a streamed copy are notified of new bytes.
+/// Writes an RDB file of a version to a spool, as long as a replica waits for the snapshot; `fill` writes its contents.
+/// If the snapshot is streamed, its readers are notified of new bytes.
 fn fill_spool(
     server: &Server,
     spool: &Spool,
@@ -164,7 +164,7 @@ fn fill_spool(
     Ok(())
 }
 
-/// Writes to a spool, and notifies the readers of its copy of new bytes.
+/// A writer to a spool that notifies the readers of the snapshot in it of new bytes.
 struct NotifyingWriter<'s> {
     server: &'s Server,
     writer: SpoolWriter<'s>,

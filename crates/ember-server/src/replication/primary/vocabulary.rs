@@ -1,10 +1,10 @@
 //! The commands that only some replicas support. A replica is never sent commands that it does not support.
 //!
-//! The stream uses commands of Redis 7.0, except for changes that those cannot express. The data of a replica that
-//! received an unsupported command would differ from then on, with at most a line in the replica's own log. So the
+//! The stream uses commands of Redis 7.0, except for changes that these commands cannot express. The data of a replica
+//! that received an unsupported command would differ from then on, with at most a line in the replica's own log. So the
 //! stream is checked before it is sent to a replica that may not support everything. At the first unsupported command,
-//! the replica is disconnected, and needs a full sync. A replica that loads a copy with values that need such commands
-//! supports the commands: this is how the server determines what a Redis replica supports, because Redis does not
+//! the replica is disconnected, and needs a full sync. A replica that loads a snapshot with values that need such
+//! commands supports the commands: so the server determines what a Redis replica supports, because Redis does not
 //! report its version.
 
 use std::collections::BTreeMap;
@@ -52,8 +52,8 @@ impl Words {
         }
     }
 
-    /// Returns the group of a command with this name or payload, regardless of case; none for commands that all
-    /// replicas support.
+    /// Returns the group of the command with this name or payload, in either case; [`Words::NONE`] for commands that
+    /// all replicas support.
     fn with(part: Part<'_>) -> Words {
         let features = match part {
             Part::Name(name) => Features::of_command(name),
@@ -67,7 +67,7 @@ impl Words {
         }
     }
 
-    /// Returns the groups that a replica proves to support by loading a copy of this RDB version, after the groups
+    /// Returns the groups that a replica proves to support by loading a snapshot of this RDB version, after the groups
     /// `missed` could not be sent to it. A replica that reports its program proves nothing further.
     pub(super) fn shown_by_copy(program: Program, version: u16, missed: Words) -> Words {
         match program {
@@ -77,7 +77,7 @@ impl Words {
         }
     }
 
-    /// Returns the name of the values that only commands of a group create.
+    /// Returns the name of the values that only commands of this group create.
     fn values(self) -> &'static str {
         match self {
             Words::FIELDS => "a hash whose fields expire",
@@ -86,7 +86,7 @@ impl Words {
         }
     }
 
-    /// Returns the names of the programs that support a group.
+    /// Returns the names of the programs that support this group.
     fn supporters(self) -> &'static str {
         match self {
             Words::FIELDS => "Redis 7.4, Valkey 9 and ember",
@@ -101,11 +101,11 @@ impl Words {
 pub(super) struct Vocabulary {
     pub(super) program: Program,
     pub(super) known: Words,
-    /// Groups of which commands could not be sent to the replica, so that it needs a copy with their effects.
+    /// Groups of which commands could not be sent to the replica, so that its next snapshot must contain their effects.
     pub(super) missed: Words,
 }
 
-/// Checks the output to a replica that does not support all groups.
+/// A check of the output to a replica that does not support all groups.
 pub(super) struct Reader {
     known: Words,
     names: CommandNames,
@@ -113,7 +113,7 @@ pub(super) struct Reader {
 
 /// The reason why the next bytes cannot be sent to a replica.
 pub(super) struct Unsent {
-    /// The group of the unsupported command, if one is the reason.
+    /// The group of the unsupported command, if an unsupported command is the reason.
     pub(super) words: Words,
     pub(super) reason: String,
 }
@@ -161,14 +161,14 @@ impl Reader {
 /// The maximum number of replicas about which facts are remembered.
 const MANY: usize = 64;
 
-/// Time in ms after which missed commands no longer affect the next copy.
+/// Time in ms after which missed commands no longer affect the choice of the next snapshot.
 const MISSED_FOR_MS: i64 = 1_800_000;
 
 #[derive(Clone, Copy, Default)]
 struct Learnt {
     /// The groups that the replica supports without reporting them.
     known: Words,
-    /// The groups of which commands could not be sent to the replica since its last copy.
+    /// The groups of which commands could not be sent to the replica since its last full sync.
     missed: Words,
     /// When `known` or `missed` last changed, Unix time in ms.
     at_ms: i64,
@@ -192,7 +192,7 @@ impl LearntWords {
         change(learnt);
     }
 
-    /// Records that a replica has loaded a copy, which proves that it supports these groups.
+    /// Records that a replica has loaded a snapshot, which proves that it supports these groups.
     pub(super) fn record_loaded(&mut self, name: String, words: Words, now_ms: i64) {
         self.change(name, now_ms, |learnt| {
             learnt.known = learnt.known.and(words);
@@ -205,7 +205,8 @@ impl LearntWords {
         self.change(name, now_ms, |learnt| learnt.missed = learnt.missed.and(words));
     }
 
-    /// Returns the groups that a replica is known to support, and the groups whose effects its next copy must contain.
+    /// Returns the groups that a replica is known to support, and the groups whose effects its next snapshot must
+    /// contain.
     pub(super) fn of(&self, name: &str, now_ms: i64) -> (Words, Words) {
         self.0.get(name).map_or_else(Default::default, |learnt| {
             let is_recent = now_ms - learnt.at_ms < MISSED_FOR_MS;

@@ -23,8 +23,8 @@ pub(crate) struct Wanted {
     pub(crate) record: u64,
     /// The number of replicas that must have the record.
     pub(crate) replicas: u64,
-    /// Whether the record must be on disk: not with `None`; on the disks of the replicas with `Some`, and with
-    /// `Some(true)` also on that of this server.
+    /// Where the record must be on disk: nowhere with `None`, on the replicas with `Some(false)`, on the replicas and
+    /// this server with `Some(true)`.
     pub(crate) on_disk: Option<bool>,
 }
 

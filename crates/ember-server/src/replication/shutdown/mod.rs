@@ -48,8 +48,8 @@ impl Display for Obstacle {
     }
 }
 
-/// Begins a shutdown: writes are paused from now on. `waiter` is a client that waits for the shutdown, or for the one
-/// that is already running. The worker is inside the gate and holds no lock.
+/// Begins a shutdown: writes are paused from now on. `waiter` is a client that waits for this shutdown, or for the
+/// shutdown that is already running. The worker is inside the gate and holds no lock.
 pub(crate) fn begin(executor: &mut Executor, options: ShutdownOptions, waiter: Option<&Arc<Waiter>>) {
     let server = executor.server;
     let shutdown = Shutdown::of(server);

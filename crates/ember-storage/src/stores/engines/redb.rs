@@ -124,7 +124,7 @@ pub(super) struct RedbEngine {
     disk: Arc<dyn Disk>,
     path: PathBuf,
     cache_bytes: usize,
-    /// None if the file could not be reopened after an error.
+    /// The open file; `None` if it could not be reopened after an error.
     opened: RwLock<Option<Opened>>,
 }
 

@@ -24,7 +24,7 @@ pub(super) const LOG: ServerCommand = Command::new(
     Some(log),
 );
 
-/// The number of entries in a reply if the call gives none.
+/// The number of entries in a reply if the call specifies no number.
 const COUNT_DEFAULT: usize = 10;
 
 fn log(session: &mut Session<'_>) -> SessionResult {

@@ -21,7 +21,7 @@ pub(super) const GENPASS: ServerCommand = Command::new(
     Some(genpass),
 );
 
-/// The length of a password in bits if the call gives none.
+/// The length of a password in bits if the call specifies no length.
 const BITS_DEFAULT: usize = 256;
 
 /// The maximum length of a password, in bits.

@@ -22,7 +22,7 @@ const NUMBER: &[u8] = b"number";
 /// writes and merges.
 const PASSED_OVER: u32 = 1024;
 
-/// Creates and deletes the keyspaces of a database.
+/// The creation and deletion of the keyspaces of a database.
 pub(super) struct Keyspaces {
     database: Database,
     meta: Keyspace,

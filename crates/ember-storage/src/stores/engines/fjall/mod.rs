@@ -73,7 +73,7 @@ fn staged_for(staged: &Staged, table: Table) -> Option<&Rows> {
     STAGED_TABLES.iter().position(|&other| other == table).map(|at| &staged[at])
 }
 
-/// The name of a table's keyspace.
+/// Returns the name of a table's keyspace.
 fn name_of(table: Table, generation: u64) -> String {
     format!("{}-{generation}", table.name())
 }
@@ -98,9 +98,9 @@ pub(super) struct FjallEngine {
     /// Memory limit in bytes of a memtable, and of the changes of a commit that are not staged.
     memtable_bytes: u64,
     batches: Batches,
-    /// Held during a commit.
+    /// The lock that serializes commits.
     writer: Mutex<()>,
-    /// None if the database could not be reopened after an error.
+    /// The open database; `None` if it could not be reopened after an error.
     state: RwLock<Option<State>>,
 }
 
@@ -477,7 +477,7 @@ impl FjallWriting<'_> {
         self.engine.batches.commit(&self.state.database, batch).map_err(error)
     }
 
-    /// The keyspace with the staged rows of a table.
+    /// Returns the keyspace with the staged rows of a table.
     fn staged(&self, table: Table) -> Option<&Rows> {
         staged_for(&self.state.staged, table).filter(|_| self.is_staged)
     }

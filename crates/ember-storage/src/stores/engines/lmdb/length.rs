@@ -62,7 +62,7 @@ const NO_PAGE: u64 = u64::MAX;
 /// Checks the file in the folder of a store, if it exists; a new store has none yet.
 ///
 /// # Errors
-/// If the file is truncated, or cannot be read. Other problems are left for LMDB to report.
+/// Returns an error if the file is truncated, or cannot be read. Other problems are left for LMDB to report.
 pub(super) fn check(folder: &Path) -> Result<(), StoreError> {
     let io = |cause| StoreError::Io { engine: EngineKind::Lmdb, cause };
     let file = match File::open(folder.join(FILE_NAME)) {
@@ -95,7 +95,7 @@ struct Pages {
     file: File,
     len: u64,
     page_bytes: u64,
-    /// The newer one of the two states.
+    /// The newer of the two states.
     state: [u8; STATE_BYTES],
 }
 
