@@ -250,10 +250,10 @@ no\t''"
 complete -c ember-server -l replica-priority -l slave-priority -d 'Which replica Sentinel promotes first: the one with the lowest number; 0 for never. (default: 100) Also --slave-priority.' -r
 complete -c ember-server -l replica-announce-ip -l slave-announce-ip -d 'The address that a replica reports to its primary; empty for the source address of its connection. (default: empty) Also --slave-announce-ip.' -r
 complete -c ember-server -l replica-announce-port -l slave-announce-port -d 'The port that a replica reports to its primary; 0 for the real one. (default: 0) Also --slave-announce-port.' -r
-complete -c ember-server -l repl-diskless-sync -d 'Whether a copy of the data is streamed to replicas while it is created, or sent when it is complete. (default: yes)' -r -f -a "yes\t''
+complete -c ember-server -l repl-diskless-sync -d 'Whether the data of a full sync is streamed to replicas while it is written, or sent when it is complete. (default: yes)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l repl-diskless-sync-delay -d 'The seconds for which a primary waits for more replicas before it starts a copy of its data set for them. (default: 1)' -r
-complete -c ember-server -l repl-diskless-sync-max-replicas -d 'The number of replicas with which the copy starts without a further wait; 0 for no such number. (default: 0)' -r
+complete -c ember-server -l repl-diskless-sync-delay -d 'The seconds for which a primary waits for more replicas before it starts their common snapshot. (default: 1)' -r
+complete -c ember-server -l repl-diskless-sync-max-replicas -d 'The number of waiting replicas at which the snapshot starts at once; 0 for no such number. (default: 0)' -r
 complete -c ember-server -l repl-diskless-load -d 'How a replica loads the data of its primary: directly from the link, without a file, replacing its own data. (default: disabled)' -r -f -a "disabled\t''
 on-empty-db\t''
 flush-before-load\t''"
@@ -270,7 +270,7 @@ complete -c ember-server -l sync-replicas -d 'The number of replicas that must c
 complete -c ember-server -l sync-level -d 'Where these replicas must have the write: in memory, or on disk, in their append-only files. (default: memory)' -r -f -a "memory\t''
 disk\t''"
 complete -c ember-server -l sync-timeout -d 'The milliseconds without their confirmation after which a client\'s connection is closed, because the outcome of its write is unknown. (default: 5000)' -r
-complete -c ember-server -l rdb-del-sync-files -d 'Whether RDB files that were written for replication only are removed. No effect: copies of the data are in unnamed files, which the system removes. (default: no)' -r -f -a "yes\t''
+complete -c ember-server -l rdb-del-sync-files -d 'Whether RDB files that were written for replication only are removed. No effect: the data of full syncs is in unnamed files, which the system removes. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l propagation-error-behavior -d 'The reaction to a failed command from the primary or a file. No effect: a command of the primary that fails stops the link. (default: ignore)' -r -f -a "ignore\t''
 panic\t''
@@ -280,7 +280,7 @@ no\t''"
 complete -c ember-server -l tls-client-cert-file -d 'The certificate that a replica presents to its primary; empty for that of tls-cert-file. (default: empty)' -r -F
 complete -c ember-server -l tls-client-key-file -d 'The private key of that certificate. (default: empty)' -r -F
 complete -c ember-server -l tls-client-key-file-pass -d 'The password of that key. (default: empty)' -r
-complete -c ember-server -l replica-full-sync-buffer-limit -d 'The size of the primary\'s stream that a replica buffers during a full sync; 0 for the limit of client-output-buffer-limit. No effect: the primary keeps the stream that follows a copy of its data. (default: 0)' -r
+complete -c ember-server -l replica-full-sync-buffer-limit -d 'The size of the primary\'s stream that a replica buffers during a full sync; 0 for the limit of client-output-buffer-limit. No effect: the primary keeps the stream that follows a snapshot. (default: 0)' -r
 complete -c ember-server -l dual-channel-replication-enabled -d 'Whether the data set of a full sync is sent over a separate connection. No effect: data and stream come over one connection. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l repl-mptcp -d 'Whether a replica uses Multipath TCP to its primary. No effect: the link is TCP. (default: no)' -r -f -a "yes\t''

@@ -163,8 +163,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(repl_diskless_sync_delay, 0..=INT_MAX),
         default: "1",
         mutable: true,
-        about: "The seconds for which a primary waits for more replicas before it starts a copy of its data set for \
-                them.",
+        about: "The seconds for which a primary waits for more replicas before it starts their common snapshot.",
     },
     Parameter {
         name: "repl-diskless-sync-max-replicas",
@@ -172,7 +171,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(repl_diskless_sync_max_replicas, 0..=INT_MAX),
         default: "0",
         mutable: true,
-        about: "The number of replicas with which the copy starts without a further wait; 0 for no such number.",
+        about: "The number of waiting replicas at which the snapshot starts at once; 0 for no such number.",
     },
     Parameter {
         name: "repl-diskless-load",
@@ -330,7 +329,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "replica-full-sync-buffer-limit",
         Form::Memory(0..=BYTES_MAX),
         "0",
-        "the primary keeps the stream that follows a copy of its data",
+        "the primary keeps the stream that follows a snapshot",
         "The size of the primary's stream that a replica buffers during a full sync; 0 for the limit of \
          `client-output-buffer-limit`.",
     ),

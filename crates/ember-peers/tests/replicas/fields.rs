@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ember_peers::{field_expiries, require_program, require_valkey};
+use ember_peers::{field_expiries, require_program, require_valkey, start_ember};
 use ember_testkit::{Server, Value, becomes_true, wait_until};
 
 use crate::matrix::{assert_same_contents, in_both_modes};
@@ -155,8 +155,8 @@ fn a_redis_without_field_expiries_is_disconnected_and_refuses_the_full_sync() {
 
 #[test]
 fn a_redis_without_vector_sets_is_disconnected_before_one_is_restored() {
-    in_both_modes(Some(|| require_program("redis-server")), &[], true, |_, ember, redis| {
-        let giver = Server::start(&[]);
+    in_both_modes(Some(|| require_program("redis-server")), &[], true, |mode, ember, redis| {
+        let giver = start_ember(mode);
         run(&giver, &["VADD v VALUES 2 1 0 a", "VECTOR.CREATE i DIM 2"]);
         for key in ["v", "i"] {
             run(ember, &["SET before 1"]);
