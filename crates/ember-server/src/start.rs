@@ -169,7 +169,7 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
     watch_signals(server)?;
     server.startup_memory_bytes.store(heap::allocator().allocated, Ordering::Relaxed);
     #[cfg(feature = "jemalloc")]
-    huge_pages::start();
+    huge_pages::start(workers);
     if Tiers::of(server).is_on() {
         let threads = reading::threads(config.storage_io_threads);
         let started = memory_budget::start(server)

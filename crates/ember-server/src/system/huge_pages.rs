@@ -7,6 +7,9 @@
 //! in use, and requests that the kernel collapse them (`MADV_COLLAPSE`, Linux 6.1). Blocks with fewer used pages retain
 //! their small pages.
 //!
+//! The thread delays workers as little as possible: it walks in short steps, and while the workers occupy all processors
+//! it collapses rarely (`docs/decisions/huge-pages.md`).
+//!
 //! `/proc/self/pagemap` reports which pages are in use, but not which are huge. So the thread records collapsed blocks
 //! as long as it finds them in use. After a minute it discards these records, because parts of a block may have been
 //! freed and used again since.
@@ -23,6 +26,8 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::thread;
 use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
 
 use super::allocator::{advise, collapse, knows_collapse};
 
@@ -43,8 +48,27 @@ const LONG_PAUSE: Duration = Duration::from_secs(10);
 /// that were returned back into memory, so this limit bounds its cost.
 const MISSING_SHARE: usize = 16;
 
-/// The pause after a collapse as a multiple of its duration, because workers may share the processor.
+/// The time after which a walk pauses. A worker may share the processor, and if both have work, the kernel switches
+/// between them only every few milliseconds; it switches at once to a worker when this thread sleeps.
+const STEP: Duration = Duration::from_micros(100);
+
+/// The pause after a step as a multiple of its duration.
+const STEP_PAUSE_FACTOR: u32 = 9;
+
+/// The pause after a collapse as a multiple of its duration. A collapse delays a worker that shares the processor, and
+/// every thread that accesses new memory, and it cannot be divided. So collapses take at most 20 % of the time while
+/// processors are idle.
 const COLLAPSE_PAUSE_FACTOR: u32 = 4;
+
+/// The same factor while the workers occupy all processors that they can use. Collapses then take 0.5 % of the time, and
+/// so delay fewer than one request in a hundred.
+const BUSY_PAUSE_FACTOR: u32 = 200;
+
+/// The share of the processors' time, in percent, from which on they count as occupied.
+const BUSY_PERCENT: u32 = 75;
+
+/// The minimum interval over which that share is measured.
+const BUSY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The time for which attempted blocks are recorded.
 const REMEMBERED: Duration = Duration::from_secs(60);
@@ -62,9 +86,10 @@ const EXCLUSIVE: u64 = 1 << 56;
 /// The bit for pages that belong to a file or are shared.
 const OF_FILE: u64 = 1 << 61;
 
-/// Starts the thread, unless the system has disabled huge pages or does not report their state.
-pub(crate) fn start() {
-    let Some(finder) = Finder::new() else { return };
+/// Starts the thread, unless the system has disabled huge pages or does not report their state. The server has
+/// `workers` workers.
+pub(crate) fn start(workers: usize) {
+    let Some(finder) = Finder::new(Occupation::of(workers)) else { return };
     let run = move || {
         let Err(error) =
             if knows_collapse() { finder.collapse_used_blocks() } else { finder.advise_mappings() };
@@ -83,10 +108,59 @@ struct Finder {
     tried: HashSet<usize>,
     /// A buffer for the `pagemap` entries of one block.
     entries: Vec<u8>,
+    /// The start of the current step.
+    step_began: Instant,
+    /// The duration of the steps of the current walk, without pauses.
+    walked: Duration,
+    occupation: Occupation,
+}
+
+/// Measures whether this process occupies the processors that it can use.
+struct Occupation {
+    /// The number of processors that the workers can use.
+    processors: u32,
+    /// The start of the current interval, and the processor time of the process until then.
+    since: (Instant, Duration),
+    /// Whether the processors were occupied in the last interval.
+    is_busy: bool,
+}
+
+impl Occupation {
+    fn of(workers: usize) -> Occupation {
+        let processors = thread::available_parallelism().map_or(1, usize::from).min(workers).max(1);
+        Occupation {
+            processors: processors as u32,
+            since: (Instant::now(), processor_time()),
+            is_busy: false,
+        }
+    }
+
+    /// Returns whether the processors are occupied.
+    fn is_busy(&mut self) -> bool {
+        let (begun, used_before) = self.since;
+        let interval = begun.elapsed();
+        if interval >= BUSY_INTERVAL {
+            let used = processor_time();
+            self.is_busy = is_occupied(used.saturating_sub(used_before), interval, self.processors);
+            self.since = (Instant::now(), used);
+        }
+        self.is_busy
+    }
+}
+
+/// Returns the processor time that this process has used.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
+}
+
+/// Returns whether `used` processor time in an interval occupies this number of processors.
+fn is_occupied(used: Duration, interval: Duration, processors: u32) -> bool {
+    used * 100 >= interval * processors * BUSY_PERCENT
 }
 
 impl Finder {
-    fn new() -> Option<Finder> {
+    fn new(occupation: Occupation) -> Option<Finder> {
         const FOLDER: &str = "/sys/kernel/mm/transparent_hugepage";
         let enabled = fs::read_to_string(format!("{FOLDER}/enabled")).ok()?;
         if enabled.contains("[never]") {
@@ -96,7 +170,16 @@ impl Finder {
         let page_bytes = rustix::param::page_size();
         let pagemap = File::open("/proc/self/pagemap").ok()?;
         let entries = vec![0; huge_bytes / page_bytes * size_of::<u64>()];
-        Some(Finder { page_bytes, huge_bytes, pagemap, tried: HashSet::new(), entries })
+        Some(Finder {
+            page_bytes,
+            huge_bytes,
+            pagemap,
+            tried: HashSet::new(),
+            entries,
+            step_began: Instant::now(),
+            walked: Duration::ZERO,
+            occupation,
+        })
     }
 
     /// Walks over the memory of the process and collapses blocks, forever.
@@ -104,22 +187,34 @@ impl Finder {
         let mut remembers_since = Instant::now();
         let mut pause = PAUSE_MIN;
         loop {
-            let before = Instant::now();
-            let mut collapsing = Duration::ZERO;
+            (self.step_began, self.walked) = (Instant::now(), Duration::ZERO);
+            let mut found_any = false;
             for block in self.blocks()? {
                 if !self.is_used(block)? {
                     self.tried.remove(&block);
                 } else if self.tried.insert(block) {
-                    collapsing += self.collapse(block);
+                    found_any = true;
+                    self.collapse(block);
                 }
+                self.end_step_if_due();
             }
+            self.walked += self.step_began.elapsed();
             if remembers_since.elapsed() > REMEMBERED {
                 self.tried.clear();
                 remembers_since = Instant::now();
             }
-            pause = if collapsing.is_zero() { (pause * 2).min(IDLE_PAUSE_MAX) } else { PAUSE_MIN };
-            let walking = before.elapsed().saturating_sub(collapsing);
-            thread::sleep(pause.max((walking * PAUSE_FACTOR).min(LONG_PAUSE)));
+            pause = if found_any { PAUSE_MIN } else { (pause * 2).min(IDLE_PAUSE_MAX) };
+            thread::sleep(pause.max((self.walked * PAUSE_FACTOR).min(LONG_PAUSE)));
+        }
+    }
+
+    /// Pauses if the current step has taken its time.
+    fn end_step_if_due(&mut self) {
+        let duration = self.step_began.elapsed();
+        if duration >= STEP {
+            self.walked += duration;
+            thread::sleep(duration * STEP_PAUSE_FACTOR);
+            self.step_began = Instant::now();
         }
     }
 
@@ -157,18 +252,25 @@ impl Finder {
         Ok(missing <= entries.len() / MISSING_SHARE)
     }
 
-    /// Collapses a block, then pauses. Returns the duration of both.
-    fn collapse(&mut self, block: usize) -> Duration {
+    /// Collapses a block, then pauses. A new step begins.
+    fn collapse(&mut self, block: usize) {
+        self.walked += self.step_began.elapsed();
         let before = Instant::now();
         match collapse(block, self.huge_bytes) {
             Ok(()) => {
-                thread::sleep(before.elapsed() * COLLAPSE_PAUSE_FACTOR);
+                let duration = before.elapsed();
+                thread::sleep(duration * COLLAPSE_PAUSE_FACTOR);
+                // While the processors are occupied, the pause continues in parts, each long enough to measure that.
+                let busy_until = before + duration * (1 + BUSY_PAUSE_FACTOR);
+                while self.occupation.is_busy() && Instant::now() < busy_until {
+                    thread::sleep(BUSY_INTERVAL);
+                }
             }
             Err(error) if error.kind() == io::ErrorKind::OutOfMemory => thread::sleep(LONG_PAUSE),
             // The block has changed since the check, or some of its pages cannot be moved at present.
             Err(_) => {}
         }
-        before.elapsed()
+        self.step_began = Instant::now();
     }
 }
 
@@ -206,8 +308,22 @@ mod tests {
     }
 
     #[test]
+    fn processors_are_occupied_from_three_quarters_of_their_time_on() {
+        let ms = Duration::from_millis;
+        for (used, interval, processors, expected) in [
+            (75, 100, 1, true),
+            (74, 100, 1, false),
+            (75, 100, 2, false),
+            (150, 100, 2, true),
+            (0, 20, 1, false),
+        ] {
+            assert_eq!(is_occupied(ms(used), ms(interval), processors), expected, "{used} of {interval}");
+        }
+    }
+
+    #[test]
     fn used_blocks_are_collapsed_unchanged_and_partial_ones_are_skipped() {
-        let Some(mut finder) = Finder::new() else { return };
+        let Some(mut finder) = Finder::new(Occupation::of(1)) else { return };
         let (huge, page) = (finder.huge_bytes, finder.page_bytes);
         // The memory contains three whole blocks at any address. Other tests may have used and freed it, so it may be
         // resident.
