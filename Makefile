@@ -33,7 +33,7 @@ PEERS_TESTS = $(addprefix --test ,$(PEERS_PROGRAMS))
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 IMAGE ?= ember
 
-.PHONY: help run build release check fmt lint bless build-tests test test-peers test-redis8 test-model \
+.PHONY: help run build release check fmt lint check-features bless build-tests test test-peers test-redis8 test-model \
 	test-asan test-tsan test-asan-server test-long \
 	deb fuzz-short bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-replication \
 	bench-latency bench-persistence bench-tails bench-neighbours bench-live-queries bench-cache bench-limit bench-memtier \
@@ -60,9 +60,12 @@ check: fmt lint test ## Format, lints and tests: the gate for every change. Modi
 fmt: ## Check the format.
 	$(CARGO) fmt --all --check
 
-lint: ## Check the lints.
+lint: check-features ## Check the lints.
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --workspace $(PEERS_TESTS) -- -D warnings
+
+check-features: ## Check that the server compiles without its optional features, for example without jemalloc.
+	$(CARGO) check -p ember-server --no-default-features
 
 bless: ## Rewrite the files that tests generate: reference pages, ember.conf, manual pages, completions.
 	EMBER_BLESS=1 $(CARGO) test --workspace --lib --bins generated_one
