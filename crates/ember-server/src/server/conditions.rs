@@ -118,26 +118,10 @@ impl Conditions {
     /// Returns the error for a script that declares flags and may write, if the role, the disk or the replicas require
     /// its refusal. Its client requires `replicas` replicas to receive its writes.
     pub(crate) fn script_refusal(&self, replicas: u32) -> Option<String> {
-        const WRITABLE: &str = "Writable scripts are blocked. Use 'no-writes' flag for read only scripts.";
-        let now = self.get();
-        if now.contains(Condition::REPLICA) {
-            Some("READONLY Can not run script with write flag on readonly replica.".to_owned())
-        } else if now.contains(Condition::SNAPSHOT_FAILED) {
-            Some(format!(
-                "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. \
-                 {WRITABLE}"
-            ))
-        } else if now.contains(Condition::AOF_FAILED) {
-            let error = self.aof_error.lock();
-            Some(format!(
-                "MISCONF Redis is configured to persist data to AOF, but it's currently unable to persist to disk. \
-                 {WRITABLE} AOF error: {error}"
-            ))
-        } else if self.has_too_few_replicas(replicas) {
-            Some(FEW_REPLICAS_ERROR.to_owned())
-        } else {
-            None
+        if self.get().contains(Condition::REPLICA) {
+            return Some(READ_ONLY_ERROR.to_owned());
         }
+        self.write_refusal(replicas)
     }
 
     /// Returns the error for a command that writes, if the disk requires its refusal.

@@ -76,7 +76,7 @@ fn clients_of_a_replica_cannot_write() {
         assert!(error.starts_with(READ_ONLY), "{error}");
         let script = "#!lua\nreturn redis.call('SET', KEYS[1], '2')";
         let error = client.command(&["EVAL", script, "1", "k"]).text();
-        assert_eq!(error, "READONLY Can not run script with write flag on readonly replica.");
+        assert_eq!(error, READ_ONLY);
         assert_eq!(client.command(&["EVAL", "return redis.call('GET', KEYS[1])", "1", "k"]).text(), "1");
         client.run("MULTI");
         client.run("GET k");
