@@ -20,9 +20,9 @@ use super::shutdown_options::ShutdownOptions;
 use super::stored::StoredValues;
 use super::users::UserDirective;
 use super::value::{
-    AppendFsync, DebugCommand, KeyspaceEvents, LogFormat, LogLevel, LogTimestampFormat, OomScoreAdj,
-    PubsubDefault, RdbTarget, RdbVersionCheck, ReplicaApply, Secret, Store, Supervised, SyncLevel,
-    SyslogFacility, TlsAuthClients, TlsAuthClientsUser,
+    AppendFsync, DebugCommand, EndpointType, KeyspaceEvents, LogFormat, LogLevel, LogTimestampFormat,
+    OomScoreAdj, PubsubDefault, RdbTarget, RdbVersionCheck, ReplicaApply, Secret, Store, Supervised,
+    SyncLevel, SyslogFacility, TlsAuthClients, TlsAuthClientsUser,
 };
 
 /// Declares [`Config`], with a constructor that zeroes every field before the defaults of the table are applied.
@@ -241,6 +241,20 @@ config! {
     path: String,
     fsync: bool,
     replicaof: PrimaryAddress,
+    cluster_enabled: bool,
+    cluster_config_file: String,
+    cluster_port: u16,
+    cluster_announce_ip: String,
+    cluster_announce_port: u16,
+    cluster_announce_tls_port: u16,
+    cluster_announce_bus_port: u16,
+    cluster_announce_hostname: String,
+    cluster_announce_human_nodename: String,
+    cluster_preferred_endpoint_type: EndpointType,
+    cluster_require_full_coverage: bool,
+    cluster_allow_reads_when_down: bool,
+    cluster_allow_pubsubshard_when_down: bool,
+    cluster_databases: usize,
     masteruser: Secret,
     bind_source_addr: String,
     masterauth: Secret,

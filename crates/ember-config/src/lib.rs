@@ -56,8 +56,8 @@ pub use shutdown_options::ShutdownOptions;
 pub use table::SYNC_REPLICAS_MAX;
 pub use users::{StoredUser, UserDirective};
 pub use value::{
-    AppendFsync, DebugCommand, LogFormat, LogLevel, LogTimestampFormat, OomScoreAdj, PubsubDefault,
-    ReplicaApply, Store, Supervised, SyncLevel, TlsAuthClients, TlsAuthClientsUser,
+    AppendFsync, DebugCommand, EndpointType, LogFormat, LogLevel, LogTimestampFormat, OomScoreAdj,
+    PubsubDefault, ReplicaApply, Store, Supervised, SyncLevel, TlsAuthClients, TlsAuthClientsUser,
 };
 
 #[cfg(test)]

@@ -253,10 +253,12 @@ impl Parameter {
         }
     }
 
-    /// Whether the value is derived from another parameter, so that a configuration file should not contain it.
+    /// Whether the value is derived from another parameter or file, so that a configuration file should not contain it.
     pub(crate) fn is_derived(&self, config: &Config) -> bool {
         match &self.kind {
             Kind::Secret { file: Some(file), .. } => !(file.get)(config).is_empty(),
+            // The primary of a cluster node follows from the topology.
+            _ if self.name == "replicaof" => config.cluster_enabled,
             _ => false,
         }
     }

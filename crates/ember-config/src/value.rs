@@ -258,6 +258,16 @@ choices! {
         Serial = "serial",
     }
 
+    /// The form in which clients receive the address of a cluster node.
+    EndpointType {
+        /// The IP address.
+        Ip = "ip",
+        /// The host name.
+        Hostname = "hostname",
+        /// None: clients use the address to which they are connected.
+        Unknown = "unknown-endpoint",
+    }
+
     /// Where `sync-replicas` replicas must have stored a write before it is acknowledged.
     SyncLevel {
         /// In the memory of the replicas.

@@ -694,6 +694,11 @@ pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
     FactException::new("wait", "flags", IN_SCRIPTS),
     FactException::new("waitaof", "exists", SINCE_7_2),
     FactException::new("cluster|myshardid", "exists", SINCE_7_2),
+    FactException::new(
+        "cluster|slot-stats",
+        "exists",
+        "ember counts the keys of slots, as Valkey 8 and Redis 8.2",
+    ),
     FactException::new("cluster|meet", "arguments", NAMED_IN_7_2),
     FactException::new("cluster|reset", "arguments", NAMED_IN_7_2),
     FactException::new("cluster|shards", "flags", SINCE_7_2),

@@ -4,6 +4,7 @@ mod acl;
 mod aof;
 mod catalogue;
 mod clients;
+mod cluster;
 mod commands;
 mod control_plane;
 mod defragmentation;

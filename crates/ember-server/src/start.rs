@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use ember_config::{Config, ConfigHandle, RenameDirective, Store, notice_without_effect};
 use ember_persistence::full_path::full_path;
+use emberkv_core::keyspace::names::RecordKinds;
 use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
 use emberkv_core::reclaim;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -26,6 +27,7 @@ use crate::catalogue::registry::Registry;
 use crate::clients::listener::Listener;
 use crate::clients::listening::Listening;
 use crate::clients::mailbox::{Mailbox, Message};
+use crate::cluster;
 use crate::commands;
 use crate::control_plane::{History, Sockets};
 use crate::defragmentation::ActiveDefrag;
@@ -118,11 +120,15 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
         (0..workers).map(|_| Driver::new()).collect::<Result<_, _>>().map_err(system)?;
     let mailboxes = drivers.iter().map(|driver| Mailbox::new(driver.bell())).collect();
     let random = |error| format!("the system provides no random numbers: {error}");
+    let slots = cluster::starting::open(&handle)?;
+    let mut kinds = RecordKinds::empty();
+    kinds.set(RecordKinds::NAMES, config.store == Store::Btree);
+    kinds.set(RecordKinds::SLOTS, slots.is_some());
     let options = KeyspaceOptions {
-        databases: config.databases,
+        databases: if slots.is_some() { config.cluster_databases } else { config.databases },
         hash_function: config.hash_function,
         now_ms: unix_ms(),
-        keeps_order: config.store == Store::Btree,
+        records: kinds,
     };
     let keyspace = Keyspace::new(&options).map_err(random)?;
     let run_id = random_name().map_err(random)?;
@@ -152,11 +158,22 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
         .with(History::default())
         .with(LastFigures::default())
         .with(Primary::new(workers, run_id.clone(), encryption.current().is_on()));
-    let parts =
-        Parts { config: handle, tls, encryption, keyspace, mailboxes, registry, services, run_id, log };
+    let parts = Parts {
+        config: handle,
+        tls,
+        encryption,
+        keyspace,
+        slots,
+        mailboxes,
+        registry,
+        services,
+        run_id,
+        log,
+    };
     let server = Server::new(parts);
     // The lock is taken before any file is read, and before the PID file of another process could be overwritten.
     server.data_lock.take_if_writing(&config)?;
+    cluster::starting::save_first(&server)?;
     let _pid_file = PidFile::write(&config.pidfile);
     server.acl.load_at_start(&config.users, &config.aclfile, server.grammar())?;
     server.conditions.set(Condition::LOADING, true);
@@ -244,7 +261,8 @@ pub(crate) fn check(handle: &ConfigHandle) -> Result<(), String> {
     let grammar = Grammar::of(&registry, &config);
     let users = Acl::new(grammar, b"").load_at_start(&config.users, &config.aclfile, grammar);
     let checks = [renamed, users, Tls::new(&config).map(drop), FileEncryption::new(&config).map(drop)];
-    let mistakes: Vec<String> = checks.into_iter().filter_map(Result::err).collect();
+    let node = cluster::starting::open(handle).map(drop);
+    let mistakes: Vec<String> = checks.into_iter().chain([node]).filter_map(Result::err).collect();
     if mistakes.is_empty() { Ok(()) } else { Err(mistakes.join("\n")) }
 }
 
@@ -288,6 +306,7 @@ fn load(server: &'static Server) -> Result<JoinHandle<()>, String> {
     let is_kept = aof.is_some();
     let writer = aof::start::start(server, aof, vec![Box::new(StreamSubscriber::new(server))])?;
     server.gate.while_empty(|| {
+        cluster::starting::take_slots_of_keys(server)?;
         server.journal.switch(Reader::Aof, is_kept);
         let role = role::take_at_start(server);
         server.conditions.set(Condition::LOADING, false);

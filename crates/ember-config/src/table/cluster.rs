@@ -1,12 +1,18 @@
 //! Parameters of Redis Cluster.
 
+use std::ops::RangeInclusive;
+
 use super::bounds::INT_MAX;
-use crate::parameter::{Kind, Parameter};
-use crate::stored::{Form, check_host_name, check_ipv4, check_ipv6, check_node_name};
+use crate::parameter::{Field, Kind, Parameter};
+use crate::stored::{Form, check_host_name, check_ipv4, check_ipv6, check_node_name, check_source_address};
+use crate::value::EndpointType;
 
-const REASON: &str = "cluster mode is not available in this version";
+const REASON: &str = "nodes do not exchange messages in this version";
 
-const PORT: Form = Form::Integer(0..=65535);
+const PORT: RangeInclusive<i64> = 0..=65535;
+
+/// The maximum of `cluster-databases`: as many as a server without a cluster has by default, for clients that use several.
+const CLUSTER_DATABASES_MAX: i64 = 16;
 
 const fn stored(name: &'static str, form: Form, default: &'static str, about: &'static str) -> Parameter {
     Parameter::without_effect(name, form, default, REASON, about)
@@ -16,53 +22,107 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "cluster-enabled",
         aliases: &[],
-        kind: Kind::Fixed { accepts: &["no"], reason: REASON },
+        kind: Kind::YesNo(field!(cluster_enabled)),
         default: "no",
         mutable: false,
         about: "Whether the server is a node of a cluster.",
     },
-    stored(
-        "cluster-config-file",
-        Form::Text,
-        "nodes.conf",
-        "The file in which a node stores the state of the other nodes.",
-    )
-    .at_start(),
+    Parameter {
+        name: "cluster-config-file",
+        aliases: &[],
+        kind: Kind::Path(field!(cluster_config_file)),
+        default: "nodes.conf",
+        mutable: false,
+        about: "The file in which a node stores the nodes of the cluster and their slots.",
+    },
     stored(
         "cluster-node-timeout",
         Form::Integer(0..=i64::MAX),
         "15000",
         "The milliseconds without an answer after which a node is considered down.",
     ),
-    stored("cluster-port", PORT, "0", "The port for other nodes; 0 for the port of clients plus 10000.")
-        .at_start(),
-    stored("cluster-announce-ip", Form::Text, "", "The address that a node announces to the others."),
-    stored("cluster-announce-port", PORT, "0", "The port for clients that a node announces to the others."),
-    stored(
-        "cluster-announce-tls-port",
-        PORT,
-        "0",
-        "The port for clients with TLS that a node announces to the others.",
-    ),
-    stored("cluster-announce-bus-port", PORT, "0", "The port for nodes that a node announces to the others."),
-    stored(
-        "cluster-announce-hostname",
-        Form::Checked { shape: "a host name", check: check_host_name },
-        "",
-        "The host name that a node announces to the others.",
-    ),
-    stored(
-        "cluster-announce-human-nodename",
-        Form::Checked { shape: "a name", check: check_node_name },
-        "",
-        "The name of a node in logs.",
-    ),
-    stored(
-        "cluster-preferred-endpoint-type",
-        Form::Choice(&["ip", "hostname", "unknown-endpoint"]),
-        "ip",
-        "The form in which clients receive the address of a node.",
-    ),
+    Parameter {
+        name: "cluster-port",
+        aliases: &[],
+        kind: integer!(cluster_port, PORT),
+        default: "0",
+        mutable: false,
+        about: "The port for other nodes, which a node announces; 0 for the port of clients plus 10000.",
+    },
+    Parameter {
+        name: "cluster-announce-ip",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "an address",
+            get: |config| config.cluster_announce_ip.clone(),
+            set: |config, text| {
+                check_source_address(text).map(|()| config.cluster_announce_ip = text.to_owned())
+            },
+        },
+        default: "",
+        mutable: true,
+        about: "The address that a node announces; empty for the one in its file.",
+    },
+    Parameter {
+        name: "cluster-announce-port",
+        aliases: &[],
+        kind: integer!(cluster_announce_port, PORT),
+        default: "0",
+        mutable: true,
+        about: "The port for clients that a node announces; 0 for its own.",
+    },
+    Parameter {
+        name: "cluster-announce-tls-port",
+        aliases: &[],
+        kind: integer!(cluster_announce_tls_port, PORT),
+        default: "0",
+        mutable: true,
+        about: "The port for clients with TLS that a node announces; 0 for its own.",
+    },
+    Parameter {
+        name: "cluster-announce-bus-port",
+        aliases: &[],
+        kind: integer!(cluster_announce_bus_port, PORT),
+        default: "0",
+        mutable: true,
+        about: "The port for nodes that a node announces; 0 for its own.",
+    },
+    Parameter {
+        name: "cluster-announce-hostname",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "a host name",
+            get: |config| config.cluster_announce_hostname.clone(),
+            set: |config, text| {
+                check_host_name(text).map(|()| config.cluster_announce_hostname = text.to_owned())
+            },
+        },
+        default: "",
+        mutable: true,
+        about: "The host name that a node announces.",
+    },
+    Parameter {
+        name: "cluster-announce-human-nodename",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "a name",
+            get: |config| config.cluster_announce_human_nodename.clone(),
+            set: |config, text| {
+                check_node_name(text).map(|()| config.cluster_announce_human_nodename = text.to_owned())
+            },
+        },
+        default: "",
+        mutable: true,
+        about: "The name of a node in logs.",
+    },
+    Parameter {
+        name: "cluster-preferred-endpoint-type",
+        aliases: &[],
+        kind: choice!(cluster_preferred_endpoint_type: EndpointType),
+        default: "ip",
+        mutable: true,
+        about: "The form in which clients receive the address of a node.",
+    },
     stored(
         "cluster-migration-barrier",
         Form::Integer(0..=INT_MAX),
@@ -75,12 +135,14 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "yes",
         "Whether replicas migrate to primaries without any.",
     ),
-    stored(
-        "cluster-require-full-coverage",
-        Form::YesNo,
-        "yes",
-        "Whether a cluster refuses all commands while a slot has no node.",
-    ),
+    Parameter {
+        name: "cluster-require-full-coverage",
+        aliases: &[],
+        kind: Kind::YesNo(field!(cluster_require_full_coverage)),
+        default: "yes",
+        mutable: true,
+        about: "Whether a cluster refuses all commands on keys while a slot has no node.",
+    },
     stored(
         "cluster-replica-validity-factor",
         Form::Integer(0..=INT_MAX),
@@ -95,18 +157,22 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "Whether a replica never becomes a primary automatically.",
     )
     .or(&["cluster-slave-no-failover"]),
-    stored(
-        "cluster-allow-reads-when-down",
-        Form::YesNo,
-        "no",
-        "Whether a node answers reads while the cluster is down.",
-    ),
-    stored(
-        "cluster-allow-pubsubshard-when-down",
-        Form::YesNo,
-        "yes",
-        "Whether a node serves its shard channels while the cluster is down.",
-    ),
+    Parameter {
+        name: "cluster-allow-reads-when-down",
+        aliases: &[],
+        kind: Kind::YesNo(field!(cluster_allow_reads_when_down)),
+        default: "no",
+        mutable: true,
+        about: "Whether a node answers reads of its own slots while the cluster is down.",
+    },
+    Parameter {
+        name: "cluster-allow-pubsubshard-when-down",
+        aliases: &[],
+        kind: Kind::YesNo(field!(cluster_allow_pubsubshard_when_down)),
+        default: "yes",
+        mutable: true,
+        about: "Whether a node serves its shard channels while the cluster is down.",
+    },
     stored(
         "cluster-link-sendbuf-limit",
         Form::Memory(0..=u64::MAX),
@@ -126,8 +192,13 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "",
         "The address that clients receive over IPv6.",
     ),
-    stored("cluster-announce-client-port", PORT, "0", "The port that clients receive."),
-    stored("cluster-announce-client-tls-port", PORT, "0", "The port that clients with TLS receive."),
+    stored("cluster-announce-client-port", Form::Integer(PORT), "0", "The port that clients receive."),
+    stored(
+        "cluster-announce-client-tls-port",
+        Form::Integer(PORT),
+        "0",
+        "The port that clients with TLS receive.",
+    ),
     stored(
         "cluster-blacklist-ttl",
         Form::Integer(0..=i64::MAX),
@@ -140,8 +211,14 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "sync",
         "Whether a node exits when it cannot write its file.",
     ),
-    stored("cluster-databases", Form::Integer(1..=INT_MAX), "1", "The number of databases of a node.")
-        .at_start(),
+    Parameter {
+        name: "cluster-databases",
+        aliases: &[],
+        kind: integer!(cluster_databases, 1..=CLUSTER_DATABASES_MAX),
+        default: "1",
+        mutable: false,
+        about: "The number of databases of a node of a cluster.",
+    },
     stored(
         "cluster-manual-failover-timeout",
         Form::Integer(1..=INT_MAX),

@@ -104,6 +104,10 @@ fn examples(parameter: &Parameter) -> Vec<String> {
             "unixsocketgroup" | "availability-zone" => ["", "eu 1a"].map(str::to_owned).to_vec(),
             "replicaof" => ["", "10.0.0.1 6379"].map(str::to_owned).to_vec(),
             "bind-source-addr" => ["", "10.0.0.1", "localhost"].map(str::to_owned).to_vec(),
+            "cluster-announce-ip" => ["", "10.0.0.1", "::1"].map(str::to_owned).to_vec(),
+            "cluster-announce-hostname" | "cluster-announce-human-nodename" => {
+                ["", "a.b"].map(str::to_owned).to_vec()
+            }
             "replica-announce-ip" => ["", "copier"].map(str::to_owned).to_vec(),
             "redis-version" => ["7.4.0", "255.0.12"].map(str::to_owned).to_vec(),
             "fsync" => ["no", "yes"].map(str::to_owned).to_vec(),
@@ -160,10 +164,9 @@ fn client_programs_know_every_secret_parameter() {
 #[test]
 fn fixed_parameters_say_why_other_values_are_refused() {
     let mut config = Config::default();
-    for (name, value, reason) in [
-        ("replica-ignore-maxmemory", "no", "a replica removes no key that its primary has"),
-        ("cluster-enabled", "yes", "cluster mode is not available in this version"),
-    ] {
+    for (name, value, reason) in
+        [("replica-ignore-maxmemory", "no", "a replica removes no key that its primary has")]
+    {
         assert_eq!(Parameter::find(name).unwrap().set(&mut config, value), Err(reason.to_owned()));
     }
     assert_eq!(Parameter::find("slaveof").unwrap().set(&mut config, "no one"), Ok(()));

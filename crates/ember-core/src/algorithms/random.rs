@@ -31,6 +31,19 @@ impl Random {
         ((u128::from(self.next_u64()) * bound as u128) >> 64) as usize
     }
 
+    /// Returns a number below `count`. The probability of each number is proportional to its weight. Returns `None` if all
+    /// weights are zero. O(`count`).
+    pub fn weighted(&mut self, count: usize, weight: impl Fn(usize) -> usize) -> Option<usize> {
+        let total: usize = (0..count).map(&weight).sum();
+        let mut rank = if total == 0 { return None } else { self.below(total) };
+        (0..count).find(|&index| {
+            let here = weight(index);
+            let found = rank < here;
+            rank = rank.saturating_sub(here);
+            found
+        })
+    }
+
     /// Returns a number in 0.0..1.0.
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64

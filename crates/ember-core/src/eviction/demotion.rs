@@ -9,9 +9,9 @@ use crate::entries::entry::EntryRef;
 use crate::entries::external::Record;
 use crate::entries::table::Position;
 use crate::eviction::policy::{CLOCK_MASK, EvictionPolicy, lru_now};
+use crate::keyspace::Keyspace;
 use crate::keyspace::shard::ShardData;
 use crate::keyspace::shard::cold_values::{Demoted, DemotionRules, Encoded, SharedDemotion};
-use crate::keyspace::{Keyspace, SHARDS};
 use crate::turn::Turn;
 
 /// The number of entries sampled in one step: adjacent entries of a shard chosen at random.
@@ -51,7 +51,7 @@ impl Demoter {
         let mut shared = Vec::new();
         let mut is_fruitful = false;
         for _ in 0..FRUITLESS_MAX {
-            let shard = turn.random.below(SHARDS);
+            let shard = keyspace.random_shard(&mut turn.random);
             let mut data = keyspace.lock(shard);
             self.chosen.clear();
             for database in 0..data.databases_used() {

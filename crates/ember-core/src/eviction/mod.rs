@@ -1,9 +1,9 @@
 //! Eviction: the choice of keys to remove when the memory limit is exceeded.
 //!
-//! Candidates are sampled: a few adjacent entries of one database in a shard chosen at random; the probability of a
-//! database is its share of the shard's keys. Keys are spread over shards and groups by their hash, so this is a
-//! uniform sample. The best candidates of past samples are kept in a pool, as in Redis since 3.0, which brings sampled
-//! LRU close to exact LRU (`tests/eviction_quality.rs` measures it).
+//! Candidates are sampled: a few adjacent entries of one database in a shard chosen at random
+//! ([`Keyspace::random_shard`]); the probability of a database is its share of the shard's keys. Keys are spread over
+//! groups by their hash, so this is a uniform sample. The best candidates of past samples are kept in a pool, as in
+//! Redis since 3.0, which brings sampled LRU close to exact LRU (`tests/eviction_quality.rs` measures it).
 
 mod clock;
 pub mod demotion;
@@ -11,7 +11,6 @@ pub mod policy;
 
 pub use policy::{ClockReading, EvictionPolicy};
 
-use crate::algorithms::random::Random;
 use crate::effects::events::Event;
 use crate::entries::entry::EntryRef;
 use crate::keyspace::{Keyspace, SHARDS};
@@ -45,19 +44,6 @@ struct Candidate {
     score: u64,
     database: usize,
     key: Vec<u8>,
-}
-
-/// Returns a random number below `count`. The probability of each number is proportional to its weight. Returns `None`
-/// if all weights are zero.
-fn weighted(count: usize, weight: impl Fn(usize) -> usize, random: &mut Random) -> Option<usize> {
-    let total: usize = (0..count).map(&weight).sum();
-    let mut rank = if total == 0 { return None } else { random.below(total) };
-    (0..count).find(|&index| {
-        let here = weight(index);
-        let found = rank < here;
-        rank = rank.saturating_sub(here);
-        found
-    })
 }
 
 /// The eviction of one worker, with good candidates that are kept for the next call.
@@ -125,7 +111,7 @@ impl Evictor {
     /// Adds a sample of one shard to the pool; returns false if no shard contains a key that may be evicted.
     fn fill_pool(&mut self, keyspace: &Keyspace, turn: &mut Turn, samples: usize) -> bool {
         for _ in 0..EMPTY_SHARDS_MAX {
-            let shard = turn.random.below(SHARDS);
+            let shard = keyspace.random_shard(&mut turn.random);
             if self.sample_shard(keyspace, turn, shard, samples) {
                 return true;
             }
@@ -141,7 +127,7 @@ impl Evictor {
             let here = data.database(database);
             if volatile { here.volatile() } else { here.table().len() }
         };
-        let Some(database) = weighted(keyspace.databases(), weight, &mut turn.random) else { return false };
+        let Some(database) = turn.random.weighted(keyspace.databases(), weight) else { return false };
         // Entries without an expiry count towards the sample, so a volatile policy samples four times as many entries.
         let count = if volatile { samples.saturating_mul(4) } else { samples };
         let start = turn.random.next_u32();

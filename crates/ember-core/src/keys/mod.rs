@@ -68,6 +68,11 @@ impl<'c, 'k> Keys<'c, 'k> {
         self.database
     }
 
+    /// Returns whether this server is a node of a cluster.
+    pub fn has_slots(&self) -> bool {
+        self.keyspace.has_slots()
+    }
+
     /// Returns the number of databases.
     pub fn databases(&self) -> usize {
         self.keyspace.databases()

@@ -18,14 +18,20 @@ pub use crate::entries::{entry, external, hash, table};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
+use ember_cluster::slots::{SLOTS, slot_of};
+
+use crate::algorithms::random::Random;
 use crate::effects::events::Notices;
 use crate::effects::observers::Observers;
-use crate::entries::hash::{HashFunction, KeyHash, KeyHasher, SHARD_BITS};
+use crate::entries::hash::{
+    HashFunction, KeyHash, KeyHasher, SHARD_BITS, SLOTS_PER_SHARD, shards_of_slot, slot_at,
+};
 use crate::entries::table::SLOTS_PER_GROUP;
 use crate::memory::prefetch;
 use crate::sync::{Mutex, MutexGuard};
 use crate::turn::Turn;
 use crate::types::elements;
+use names::RecordKinds;
 use shard::snapshot_queue::HeldBack;
 use shard::{Database, ShardData};
 
@@ -109,7 +115,7 @@ pub struct Keyspace {
     shards: Box<[Shard]>,
     hasher: KeyHasher,
     databases: usize,
-    keeps_order: bool,
+    records: RecordKinds,
     // A field that all workers change: the sum of their reports after each batch; exact when all workers are idle.
     used_bytes: AtomicI64,
     held_back: Arc<HeldBack>,
@@ -124,15 +130,16 @@ pub struct KeyspaceOptions {
     pub hash_function: HashFunction,
     /// The current Unix time in ms: no key expires earlier.
     pub now_ms: i64,
-    /// Whether the keyspace also keeps the names of the keys in sorted order.
-    pub keeps_order: bool,
+    /// What the keyspace records about its keys. With [`RecordKinds::SLOTS`], the shard of a key follows from its cluster
+    /// slot.
+    pub records: RecordKinds,
 }
 
 impl Default for KeyspaceOptions {
-    /// Returns options with 16 databases, without sorted names, and with Unix time 0.
+    /// Returns options with 16 databases, without records, and with Unix time 0.
     fn default() -> KeyspaceOptions {
         let hash_function = HashFunction::Rapidhash;
-        KeyspaceOptions { databases: 16, hash_function, now_ms: 0, keeps_order: false }
+        KeyspaceOptions { databases: 16, hash_function, now_ms: 0, records: RecordKinds::empty() }
     }
 }
 
@@ -152,13 +159,15 @@ impl Keyspace {
             first_slots: AtomicPtr::default(),
             first_groups: AtomicUsize::new(0),
             counts: AtomicU64::new(0),
-            data: Mutex::new(ShardData::new(options.now_ms, options.keeps_order)),
+            data: Mutex::new(ShardData::new(options.now_ms, options.records)),
         };
+        let hasher = KeyHasher::random(options.hash_function)?;
+        let has_slots = options.records.contains(RecordKinds::SLOTS);
         Ok(Keyspace {
             shards: (0..SHARDS).map(shard).collect(),
-            hasher: KeyHasher::random(options.hash_function)?,
+            hasher: if has_slots { hasher.with_slots() } else { hasher },
             databases: options.databases,
-            keeps_order: options.keeps_order,
+            records: options.records,
             used_bytes: AtomicI64::new(0),
             held_back: Arc::default(),
         })
@@ -171,7 +180,65 @@ impl Keyspace {
 
     /// Returns whether the keyspace keeps the names of the keys in sorted order ([`Database::names`]).
     pub fn keeps_order(&self) -> bool {
-        self.keeps_order
+        self.records.contains(RecordKinds::NAMES)
+    }
+
+    /// Returns whether this is the keyspace of a cluster node, whose hashes contain slots ([`KeyHash::slot`]).
+    pub fn has_slots(&self) -> bool {
+        self.records.contains(RecordKinds::SLOTS)
+    }
+
+    /// Returns the number of keys of a database in a cluster slot, including expired keys that were not removed yet. Takes
+    /// the locks of the slot's shards one after the other.
+    pub fn count_in_slot(&self, database: usize, slot: u16) -> usize {
+        shards_of_slot(slot).map(|shard| self.lock(shard).database(database).keys_in_slot(slot)).sum()
+    }
+
+    /// Returns the number of keys of each cluster slot in all databases. O(shards × slots of a shard); takes the locks of
+    /// all shards one after the other.
+    pub fn slot_counts(&self) -> Vec<usize> {
+        let mut counts = vec![0; SLOTS];
+        for shard in 0..SHARDS {
+            let data = self.lock(shard);
+            for index in 0..SLOTS_PER_SHARD {
+                let slot = slot_at(shard, index);
+                let number = u16::try_from(slot).expect("it is a slot");
+                counts[slot] += data.all_databases().map(|here| here.keys_in_slot(number)).sum::<usize>();
+            }
+        }
+        counts
+    }
+
+    /// Returns up to `count_max` keys of a database in a cluster slot. O(keys in the slot's shards); no lock is held for
+    /// more than one group of keys.
+    pub fn keys_in_slot(&self, database: usize, slot: u16, count_max: usize) -> Vec<Box<[u8]>> {
+        let mut found: Vec<Box<[u8]>> = Vec::new();
+        for shard in shards_of_slot(slot) {
+            let mut next = Some(0);
+            while let Some(tag) = next.filter(|_| found.len() < count_max) {
+                let data = self.lock(shard);
+                let here = data.database(database);
+                next = if here.keys_in_slot(slot) == 0 {
+                    None
+                } else {
+                    here.table().scan(tag, |entry| {
+                        if slot_of(entry.key()) == slot && found.len() < count_max {
+                            found.push(entry.key().into());
+                        }
+                    })
+                };
+            }
+        }
+        found
+    }
+
+    /// Returns a shard chosen at random for a sample of keys. In the keyspace of a cluster node, the probability of a
+    /// shard is its share of the keys of database 0, because few slots may have most of the keys; otherwise all shards
+    /// are equally probable, because keys are spread evenly. O(shards) for a cluster node.
+    pub fn random_shard(&self, random: &mut Random) -> usize {
+        let weight = |shard: usize| self.counts(shard).keys;
+        let weighted = if self.has_slots() { random.weighted(SHARDS, weight) } else { None };
+        weighted.unwrap_or_else(|| random.below(SHARDS))
     }
 
     /// Hashes a key with this keyspace's secrets.

@@ -15,7 +15,7 @@ pub use self::saving::Detached;
 use self::saving::Saving;
 pub(crate) use self::saving::{Cursor, Held};
 use super::expiry::{ExpiryIndex, Reference, TICK_MS};
-use super::names::OrderedNames;
+use super::names::{KeyRecords, OrderedNames, RecordKinds};
 use crate::effects::events::{ChangedKey, Event, Notices};
 use crate::effects::journal::Names;
 use crate::effects::live_query::LiveQuery;
@@ -42,8 +42,8 @@ pub struct Database {
     due: usize,
     /// The number of entries with elements that have an expiry.
     expiring: usize,
-    /// The sorted names of the keys; `None` if there are no keys or the shard does not keep their order.
-    names: Option<Box<OrderedNames>>,
+    /// What the shard records about its keys; `None` if it records nothing or there were no keys.
+    records: Option<Box<KeyRecords>>,
 }
 
 impl Database {
@@ -55,7 +55,7 @@ impl Database {
             expiry_name,
             due: 0,
             expiring: 0,
-            names: None,
+            records: None,
         }
     }
 
@@ -88,11 +88,16 @@ impl Database {
 
     /// Returns the sorted names of the keys; `None` if there are no keys or the shard does not keep their order.
     pub fn names(&self) -> Option<&OrderedNames> {
-        self.names.as_deref()
+        self.records.as_ref().and_then(|records| records.names())
     }
 
-    fn names_bytes(&self) -> usize {
-        self.names().map_or(0, OrderedNames::bytes)
+    /// Returns the number of keys in a cluster slot, whether or not they have expired, if the shard counts them.
+    pub fn keys_in_slot(&self, slot: u16) -> usize {
+        self.records.as_ref().map_or(0, |records| records.keys_in_slot(slot))
+    }
+
+    fn records_bytes(&self) -> usize {
+        self.records.as_ref().map_or(0, |records| records.bytes())
     }
 }
 
@@ -114,8 +119,8 @@ pub struct ShardData {
     queried: TagFilter,
     /// Whether the shard has changed since [`ShardData::take_growth`].
     is_changed: bool,
-    /// Whether the databases keep the sorted names of their keys.
-    keeps_order: bool,
+    /// What the databases record about their keys.
+    kinds: RecordKinds,
     /// Whether the keys have observers other than live queries.
     has_clients: bool,
     /// The generation of all entries except those that the current snapshot has not saved yet.
@@ -152,15 +157,15 @@ fn cold_facts_of(entry: EntryRef<'_>) -> Option<Facts> {
 
 impl ShardData {
     /// Returns an empty shard whose expiry index counts from `epoch_ms`.
-    pub fn new(epoch_ms: i64, keeps_order: bool) -> ShardData {
-        ShardData { epoch_ms, keeps_order, ..ShardData::default() }
+    pub fn new(epoch_ms: i64, kinds: RecordKinds) -> ShardData {
+        ShardData { epoch_ms, kinds, ..ShardData::default() }
     }
 
     /// Returns the memory of entries, table slots, sorted names and the expiry index in bytes.
     pub fn bytes(&self) -> usize {
         let databases = self.all_databases();
         let bytes_of = |database: &Database| {
-            database.entry_bytes + database.table.slots_bytes() + database.names_bytes()
+            database.entry_bytes + database.table.slots_bytes() + database.records_bytes()
         };
         let copies = self.cold_state.as_ref().map_or(0, |cold_state| cold_state.bytes());
         databases.map(bytes_of).sum::<usize>() + self.expiry.bytes() + copies
@@ -208,7 +213,8 @@ impl ShardData {
         &mut self.others[index - 1]
     }
 
-    fn all_databases(&self) -> impl Iterator<Item = &Database> {
+    /// Returns all databases that were ever used.
+    pub(super) fn all_databases(&self) -> impl Iterator<Item = &Database> {
         std::iter::once(&self.first).chain(&self.others)
     }
 
@@ -277,10 +283,10 @@ impl ShardData {
         slot.set_generation(self.generation);
         slot.set_cut(self.cut);
         let dues = slot.entry().dues();
-        let keeps_order = self.keeps_order;
+        let kinds = self.kinds;
         let target = self.database_mut(database);
-        if keeps_order {
-            target.names.get_or_insert_default().add(key);
+        if !kinds.is_empty() {
+            target.records.get_or_insert_with(|| Box::new(KeyRecords::new(kinds))).add(key);
         }
         target.entry_bytes += slot.entry().footprint_bytes();
         target.count_dues(Dues::NONE, dues);
@@ -435,8 +441,8 @@ impl ShardData {
         }
         let target = self.database_mut(database);
         let slot = target.table.remove(at);
-        if let Some(names) = &mut target.names {
-            names.remove(slot.entry().key());
+        if let Some(records) = &mut target.records {
+            records.remove(slot.entry().key());
         }
         target.entry_bytes -= slot.entry().footprint_bytes();
         target.count_dues(slot.entry().dues(), Dues::NONE);
@@ -757,8 +763,11 @@ impl ShardData {
                 self.cold_state.as_ref().map_or(0, |cold_state| cold_state.cold_in(database.expiry_name));
             assert_eq!(cold, counted, "the cold values are counted");
             let names = database.names().map_or(0, OrderedNames::len);
-            let ordered = if self.keeps_order { database.table.len() } else { 0 };
+            let ordered = if self.kinds.contains(RecordKinds::NAMES) { database.table.len() } else { 0 };
             assert_eq!(names, ordered, "each key has its name in order");
+            if let Some(records) = &database.records {
+                records.check_counts(database.table.iter().map(EntryRef::key));
+            }
             let volatile = database.table.iter().filter(|entry| entry.expire_at_ms().is_some()).count();
             assert_eq!(volatile, database.volatile, "volatile counts the entries with an expiry");
             let due = database.table.iter().filter(|entry| entry.next_due_ms().is_some()).count();

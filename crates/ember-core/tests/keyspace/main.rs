@@ -13,6 +13,7 @@ mod keyspace_model;
 mod lending;
 mod rebuild;
 mod scan;
+mod slots;
 mod snapshots;
 mod stress;
 

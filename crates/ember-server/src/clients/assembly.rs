@@ -3,6 +3,8 @@
 use ember_protocol::{Mark, OwnedBatch, Protocol, Reply};
 use emberkv_core::keyspace::hash::KeyHash;
 
+use super::client::SlotCaller;
+
 /// The maximum capacity, in bytes, of each buffer that an emptied message retains for reuse.
 const KEPT_MAX_BYTES: usize = 64 * 1024;
 
@@ -19,6 +21,8 @@ pub(crate) struct Forwarded {
     pub(crate) client_id: u64,
     pub(crate) database: usize,
     pub(crate) no_touch: bool,
+    /// The properties of the client for the slot check of a cluster node.
+    pub(crate) slot_caller: SlotCaller,
     /// Whether the client also sees expired keys.
     pub(crate) sees_expired: bool,
     pub(crate) commands: OwnedBatch,
@@ -43,6 +47,7 @@ impl Forwarded {
             client_id: 0,
             database: 0,
             no_touch: false,
+            slot_caller: SlotCaller::default(),
             sees_expired: false,
             commands: OwnedBatch::new(),
             prepared: Vec::new(),

@@ -111,6 +111,7 @@ pub(crate) struct ClientView {
     pub(crate) connection_bytes: usize,
     /// Whether the client is this server's primary.
     pub(crate) is_primary: bool,
+    pub(crate) uses_tls: bool,
     // Mutable: plain values for display, or flags that the worker checks later.
     pub(crate) names: Mutex<Names>,
     /// The authenticated user.
@@ -122,6 +123,8 @@ pub(crate) struct ClientView {
     pub(crate) is_resp3: AtomicBool,
     pub(crate) no_evict: AtomicBool,
     pub(crate) no_touch: AtomicBool,
+    /// Whether the client reads slots of other nodes that this node replicates (`READONLY`).
+    pub(crate) is_readonly: AtomicBool,
     /// Whether the client sends data from another server (`CLIENT IMPORT-SOURCE`).
     pub(crate) is_import_source: AtomicBool,
     /// Whether the client follows redirections to another server (`CLIENT CAPA redirect`).
@@ -180,6 +183,14 @@ pub(crate) const FLAG_LETTERS: &[u8] = b"AbBcdeEiIkMNOPrRStTuUx";
 /// The maximum output bytes that CLIENT LIST reports as `obl`; it reports the rest as `omem`. In Redis, `obl` is the
 /// client's own buffer.
 const OUTPUT_BUFFER_BYTES: u64 = 16 * 1024;
+
+/// The properties of a client that decide whether a cluster node runs its calls, and what it replies otherwise.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SlotCaller {
+    /// Whether the client reads slots of other nodes that this node replicates.
+    pub(crate) is_readonly: bool,
+    pub(crate) uses_tls: bool,
+}
 
 /// The replies that a client receives (`CLIENT REPLY`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -416,6 +427,12 @@ impl ClientView {
         format!("client {} at {}", self.id, self.peer.remote())
     }
 
+    /// Returns the properties of the client that decide whether a cluster node runs its calls.
+    #[inline]
+    pub(crate) fn slot_caller(&self) -> SlotCaller {
+        SlotCaller { is_readonly: self.is_readonly.load(Ordering::Relaxed), uses_tls: self.uses_tls }
+    }
+
     /// Decides that the connection is closed: from now on, its waiting calls are not served and it does not count as a
     /// receiver of messages. Returns false if this was already decided for an equally strong reason.
     pub(crate) fn begin_ending(&self, reason: EndReason) -> bool {
@@ -548,6 +565,7 @@ impl ClientView {
             (self.is_subscribed(), 'P'),
             (self.queued.load(Ordering::Relaxed) >= 0, 'x'),
             (self.is_paused.load(Ordering::Relaxed) || self.waiter.get().is_some(), 'b'),
+            (self.is_readonly.load(Ordering::Relaxed), 'r'),
             (tracking.is_some(), 't'),
             (tracks(|tracking| tracking.is_redirect_broken.load(Ordering::Relaxed)), 'R'),
             (tracks(Tracking::is_broadcast), 'B'),

@@ -4,6 +4,7 @@
 use ember_protocol::Args;
 use emberkv_core::error::CommandError;
 use emberkv_core::keys::Guards;
+use emberkv_core::keyspace::hash::KeyHash;
 use emberkv_core::spec::Flags;
 
 use super::Executor;
@@ -20,7 +21,42 @@ const CHANGES: Flags = Flags::WRITE.union(Flags::MAY_REPLICATE);
 /// The conditions under which some keys must not be changed.
 const KEEPS_KEYS: Condition = Condition::SNAPSHOT.union(Condition::KEYS_HELD);
 
+/// Whether a command of a client runs now.
+pub(super) enum Check {
+    Runs,
+    /// The command must be retried later.
+    Waits,
+    /// The connection is being closed.
+    IsCut,
+}
+
 impl Executor {
+    /// Checks a command of a client of this worker under the conditions that are in effect. `hash` is the hash of the
+    /// command's key, if it has exactly one.
+    ///
+    /// # Errors
+    /// Returns the error with which the command is refused.
+    pub(super) fn check_conditions(
+        &mut self,
+        conditions: Condition,
+        client: &Client,
+        guards: &mut Guards<'static>,
+        (command, hash): (&Command, Option<KeyHash>),
+        args: Args<'_>,
+    ) -> Result<Check, CommandError> {
+        if conditions == Condition::CLUSTER {
+            return self.check_slots_for(client, command, hash, args).map(|()| Check::Runs);
+        }
+        if client.view.is_cut() {
+            return Ok(Check::IsCut);
+        }
+        if conditions.contains(Condition::CLUSTER) {
+            self.check_slots_for(client, command, hash, args)?;
+        }
+        let waits = self.must_wait(Some(client), guards, command, args)?;
+        Ok(if waits { Check::Waits } else { Check::Runs })
+    }
+
     /// Returns whether a command must be retried later. The command comes from a client of this worker or from another
     /// worker.
     ///
@@ -142,10 +178,16 @@ impl Executor {
         &mut self,
         guards: &mut Guards<'static>,
         client: &Client,
-        command: &Command,
+        (command, hash): (&Command, KeyHash),
         args: Args<'_>,
     ) -> bool {
         let now = self.server.conditions.get();
+        if now.contains(Condition::CLUSTER)
+            && self.check_slots_for(client, command, Some(hash), args).is_err()
+        {
+            return false;
+        }
+        let now = now.difference(Condition::CLUSTER);
         now.is_empty() || (!client.view.is_cut() && self.meets_no(now, guards, command, args))
     }
 

@@ -14,6 +14,7 @@ use super::{Executor, Flow, Progress};
 use crate::catalogue::registry::{Command, Handler, is_http};
 use crate::clients::client::Client;
 use crate::executor::session::Outcome;
+use crate::server::conditions::Condition;
 
 /// The time for which a worker waits outside the gate before it checks whether a script keeps the gate closed.
 const GATE_WAIT: Duration = Duration::from_millis(10);
@@ -76,7 +77,11 @@ impl Executor {
     ) -> Result<Option<ExclusiveAccess<'static>>, CommandError> {
         let access = self.close_gate(Some(client.view.id))?;
         let mut guards = Guards::None;
-        let must_wait = !self.server.conditions.get().is_empty()
+        let conditions = self.server.conditions.get();
+        if conditions.contains(Condition::CLUSTER) {
+            self.check_slots_for(client, command, None, args)?;
+        }
+        let must_wait = !conditions.difference(Condition::CLUSTER).is_empty()
             && self.must_wait(Some(client), &mut guards, command, args)?;
         guards.release(&self.server.keyspace, &mut self.turn);
         Ok((!must_wait).then_some(access))

@@ -20,6 +20,7 @@ use crate::clients::assembly::Forwarded;
 use crate::clients::client::{Client, ReplyMode};
 use crate::clients::connection::Connection;
 use crate::clients::mailbox::Message;
+use crate::server::conditions::Condition;
 
 /// The maximum number of empty messages whose buffers are retained: about as many as are usually in flight.
 const SPARE_MAX: usize = 64;
@@ -180,7 +181,7 @@ impl Executor {
             && authorization::permits(self.server, client, command, args)
             && client.reply_mode == ReplyMode::On
             && !self.server.pause.holds(self.turn.now_ms, command.spec.flags.contains(Flags::WRITE))
-            && self.meets_nothing(guards, client, command, args);
+            && self.meets_nothing(guards, client, (command, hash), args);
         may_run_anywhere.then(|| self.server.owner_of(hash.shard()))
     }
 
@@ -203,6 +204,7 @@ impl Executor {
         message.client_id = client.view.id;
         message.database = client.database;
         message.no_touch = client.view.no_touch.load(Ordering::Relaxed);
+        message.slot_caller = client.view.slot_caller();
         message.sees_expired = self.turn.sees_expired;
     }
 
@@ -239,11 +241,20 @@ impl Executor {
         self.turn.no_touch = message.no_touch;
         self.turn.sees_expired = message.sees_expired;
         let mut fetched = message.marks.len();
-        let meets_nothing = self.server.conditions.get().is_empty();
+        let conditions = self.server.conditions.get();
+        let meets_nothing = conditions.difference(Condition::CLUSTER).is_empty();
         let (mut must_wait, mut misses_values) = (false, false);
         for number in message.marks.len()..message.prepared.len() {
             let (command, hash) = message.prepared[number];
             let command = self.server.registry.get(command);
+            let args = message.commands.command(number);
+            if conditions.contains(Condition::CLUSTER)
+                && let Err(refusal) = self.check_slots(message.slot_caller, command, Some(hash), args)
+            {
+                message.marks.push(message.reply.mark());
+                self.answer_rejected(command, &refusal.error(), &mut message.reply);
+                continue;
+            }
             if !meets_nothing {
                 match self.must_wait(None, &mut guards, command, message.commands.command(number)) {
                     Ok(false) => {}

@@ -13,6 +13,7 @@ use ember_protocol::{Args, Reply};
 use emberkv_core::call::{CommandResult, DataCommand};
 use emberkv_core::dispatch::loan::Loan;
 use emberkv_core::dispatch::{self, Context, Waiting};
+use emberkv_core::error::CommandError;
 use emberkv_core::keys::Guards;
 use emberkv_core::memory::reclaim;
 
@@ -23,6 +24,7 @@ use crate::catalogue::registry::{Command, Handler};
 use crate::clients::client::{Client, ClientView};
 use crate::server::Server;
 use crate::server::conditions::{Condition, READ_ONLY_ERROR};
+use crate::server::slots::Refusal;
 use crate::tiers::Tiers;
 
 /// The maximum bytes of values that an offloaded call may copy in order to change them. Larger values are changed in
@@ -120,6 +122,13 @@ impl Job for LongCall {
             let Handler::Data(data) = command.handler else { unreachable!("it runs on keys") };
             // Earlier records are published first, so that the call's records need not be copied.
             executor.publish();
+            // The slot of the keys may have been removed from this cluster node since the call began.
+            let lost_slot = if client.is_primary {
+                None
+            } else {
+                let checked = executor.check_slots(client.slot_caller(), command, None, loan.call());
+                checked.err().map(Refusal::error)
+            };
             let (keyspace, turn, database) = (&server.keyspace, &mut executor.turn, loan.database());
             let mut guards = Guards::None;
             let mut shards = keys.iter().map(|key| keyspace.hash(key).shard()).collect();
@@ -130,9 +139,11 @@ impl Job for LongCall {
             // The role and the state of the disk may have changed since the call began.
             let is_replica = server.conditions.get().contains(Condition::REPLICA);
             let refusal = is_replica.then(|| READ_ONLY_ERROR.to_owned());
-            if let Some(refusal) = refusal.or_else(|| server.conditions.write_refusal(replicas)) {
+            let refusal =
+                refusal.or_else(|| server.conditions.write_refusal(replicas)).map(CommandError::from);
+            if let Some(refusal) = refusal.or(lost_slot) {
                 reply.clear();
-                result = Err(refusal.into());
+                result = Err(refusal);
             } else if is_unchanged {
                 loan.give_back(&mut context);
             } else {

@@ -29,6 +29,7 @@ mod memory_limit;
 pub(crate) mod monitoring;
 mod pausing;
 mod pool;
+mod redirecting;
 mod sampling;
 pub(crate) mod session;
 mod sizes;
@@ -54,6 +55,7 @@ use emberkv_core::spec::{Flags, Group};
 use emberkv_core::turn::{Removals, Turn};
 use emberkv_core::types::elements::FETCHED_MAX;
 
+use conditions::Check;
 use monitoring::{MonitoredCaller, is_monitored};
 use sampling::Sampling;
 use sizes::SizeLimits;
@@ -518,13 +520,14 @@ impl Executor {
             );
             return self.refuse(client, guards, Some(command), error.into(), reply);
         }
-        if !self.server.conditions.get().is_empty() {
-            if client.view.is_cut() {
-                return Flow::Close;
-            }
-            match self.must_wait(Some(client), guards, command, args) {
-                Ok(false) => {}
-                Ok(true) => return Flow::Pause,
+        let hash =
+            if std::ptr::eq(command, prepared.command.unwrap_or(command)) { prepared.hash } else { None };
+        let conditions = self.server.conditions.get();
+        if !conditions.is_empty() {
+            match self.check_conditions(conditions, client, guards, (command, hash), args) {
+                Ok(Check::Runs) => {}
+                Ok(Check::Waits) => return Flow::Pause,
+                Ok(Check::IsCut) => return Flow::Close,
                 Err(error) => return self.refuse(client, guards, Some(command), error, reply),
             }
         }
@@ -541,8 +544,6 @@ impl Executor {
         }
         let reply_start = reply.len_bytes();
         self.turn.no_touch = client.view.no_touch.load(Ordering::Relaxed);
-        let hash =
-            if std::ptr::eq(command, prepared.command.unwrap_or(command)) { prepared.hash } else { None };
         let result = self.complete(command, hash, client, guards, args, reply);
         let flow = match result {
             Ok(Outcome::Close) => Flow::Close,

@@ -17,10 +17,14 @@ use super::{Executor, Section, authorization};
 use crate::catalogue::registry::Command;
 use crate::clients::client::Client;
 use crate::clients::transaction::{Transaction, Watched, discard};
+use crate::server::slots::Refusal;
 
-/// Returns the error of EXEC if EXEC itself is refused with `error`.
+/// Returns the error of EXEC if EXEC itself is refused with `error`. Clients follow redirections, so these are unchanged.
 pub(crate) fn aborted_because_of(error: &CommandError) -> CommandError {
     let text = error.text();
+    if Refusal::is_error_of_one(&text) {
+        return CommandError::Bytes(text.into_owned());
+    }
     let reason = text.strip_prefix(b"ERR ").unwrap_or(&text);
     CommandError::Bytes([b"EXECABORT Transaction discarded because of: ", reason].concat())
 }
@@ -229,7 +233,7 @@ impl Executor {
                 }
             }
         }
-        watched.watch.is_broken()
+        watched.watch.is_broken() || self.has_lost_watched(watched)
     }
 
     /// Runs the queued calls. If the replies exceed the client's output limit, they are discarded, and the client is

@@ -1,8 +1,8 @@
 //! The lock of the data directory: two servers that write to one directory would destroy each other's files.
 //!
-//! A server that is configured to write (with an AOF or save rules) takes the lock before it reads any file. Other
-//! servers may share the directory, because they write nothing. Such a server takes the lock when a command makes it
-//! write a file, and then keeps the lock.
+//! A server that is configured to write (with an AOF, save rules, or as a node of a cluster) takes the lock before it
+//! reads any file. Other servers may share the directory, because they write nothing. Such a server takes the lock when
+//! a command makes it write a file, and then keeps the lock.
 
 use std::io;
 use std::path::Path;
@@ -36,7 +36,7 @@ impl DataLock {
     /// # Errors
     /// Returns one line that names the holder of the lock and the solution.
     pub(crate) fn take_if_writing(&self, config: &Config) -> Result<(), String> {
-        if !config.appendonly && config.save.is_empty() {
+        if !config.appendonly && config.save.is_empty() && !config.cluster_enabled {
             return Ok(());
         }
         match self.try_take(config) {

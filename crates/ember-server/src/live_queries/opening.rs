@@ -19,7 +19,7 @@ use super::version::{self, Version};
 use super::writing::{self, Notification};
 use super::{LiveQueries, channel, fair_queue};
 use crate::catalogue::registry::{Command, Handler};
-use crate::clients::client::Client;
+use crate::clients::client::{Client, ClientView};
 use crate::clients::subscriptions::{Kind, write_change};
 use crate::clients::watchers::{AwaitedFirst, First, Form, Pace, Watcher};
 use crate::executor::Executor;
@@ -28,6 +28,7 @@ use crate::executor::session::{Execution, Outcome, Session, SessionResult};
 use crate::replication::primary::Primary;
 use crate::replication::primary::position::Standing;
 use crate::server::Server;
+use crate::server::slots::{Refusal, SlotCall, slots_of};
 
 /// The maximum time for which a call waits for this server to receive the state that the client has seen on another
 /// server.
@@ -102,11 +103,29 @@ pub(crate) fn authorize(
 /// The error that a client receives when it may no longer watch a query.
 pub(crate) struct Refused(pub(crate) Vec<u8>);
 
-/// Checks whether a client may still watch the query with this number, if ACL rules have changed since the last check.
+/// Checks that this server serves the slot of a query's keys, if it is a node of a cluster.
 ///
 /// # Errors
-/// Returns [`Refused`] if the client may not.
+/// Returns [`Refused`] if it does not.
+pub(crate) fn check_slots(server: &Server, view: &ClientView, query: &LiveQuery) -> Result<(), Refused> {
+    let Some(slots) = &server.slots else { return Ok(()) };
+    let command = server.registry.get(query.command);
+    let call = SlotCall::of(view.slot_caller(), command);
+    let checked = slots.check(&server.config.snapshot(), call, slots_of(command, query.call()));
+    checked.map(drop).map_err(|refusal| Refused(refusal.error().text().into_owned()))
+}
+
+/// Checks whether a client may still watch the query with this number, if ACL rules have changed since the last check,
+/// and whether this server still serves it.
+///
+/// # Errors
+/// Returns [`Refused`] if the client may not, or the server does not.
 pub(crate) fn check_rights(server: &'static Server, client: &mut Client, number: u32) -> Result<(), Refused> {
+    if server.slots.is_some()
+        && let Some(watcher) = client.subscriptions.as_mut().and_then(|all| all.queries.get_mut(number))
+    {
+        check_slots(server, &client.view, &watcher.query)?;
+    }
     let generation = client.identity.generation;
     let watcher = client.subscriptions.as_mut().and_then(|all| all.queries.get_mut(number));
     let Some(watcher) = watcher.filter(|watcher| watcher.generation != generation) else { return Ok(()) };
@@ -141,6 +160,8 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
         since.map(|text| Version::parse(text).ok_or("ERR SINCE is not a version of a state")).transpose()?;
     let command = command_of(server, *call)?;
     authorize(server, client, command, *call)?;
+    let checked = executor.check_slots(client.view.slot_caller(), command, None, *call);
+    checked.map_err(Refusal::error)?;
     let live = LiveQueries::of(server);
     let has = client.subscriptions.as_ref().map_or(0, |subscriptions| subscriptions.queries.len());
     let most = executor.config.watch_max_per_client;

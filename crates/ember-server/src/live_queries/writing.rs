@@ -156,16 +156,15 @@ impl Written {
     }
 }
 
-/// Writes a message that no more states follow, with the reason.
+/// Writes a message that no more states follow, with the reason and the version of the last state.
 pub(crate) fn write_end(
-    server: &Server,
     number: u32,
     form: &Form,
-    state: &State,
+    query: &LiveQuery,
+    version: &str,
     error: &[u8],
     reply: &mut Reply,
 ) {
-    let version = version::text(server, state.sequence, state.hash, state.position);
     let result = Result::Error(error);
-    Notification { number, query: &state.query, version: &version, result }.push(form, reply);
+    Notification { number, query, version, result }.push(form, reply);
 }

@@ -105,7 +105,7 @@ fn send_all(
         let ttl_ms = expire_at_ms.map_or(0, |at_ms| at_ms - now_ms);
         let words = if order.replaces { 5 } else { 4 };
         requests.extend_from_slice(format!("*{words}\r\n").as_bytes());
-        push_word(b"RESTORE", &mut requests);
+        push_word(if server.slots.is_some() { b"RESTORE-ASKING" } else { b"RESTORE" }, &mut requests);
         push_word(key, &mut requests);
         push_word(ttl_ms.to_string().as_bytes(), &mut requests);
         requests.extend_from_slice(format!("${}\r\n", payload.len()).as_bytes());

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use ember_cluster::slots::slot_of;
 use ember_protocol::{Args, OwnedBatch, Reply};
 use emberkv_core::dispatch::Access;
 use emberkv_core::error::CommandError;
@@ -104,6 +105,9 @@ pub(crate) fn run_program(
     if program.is_read_only && !program.flags.intersects(ScriptFlags::NO_WRITES | ScriptFlags::UNDECLARED) {
         return Err("ERR Can not execute a script with write flag using *_ro command.".into());
     }
+    if program.flags.contains(ScriptFlags::NO_CLUSTER) && executor.server.slots.is_some() {
+        return Err("ERR Can not run script on cluster, 'no-cluster' flag is set.".into());
+    }
     let is_memory_short =
         executor.config.maxmemory != 0 && executor.free_memory(&mut Guards::None, 0).is_err();
     let answers_for_memory = program.flags.intersects(ScriptFlags::UNDECLARED | ScriptFlags::ALLOW_OOM);
@@ -152,6 +156,7 @@ pub(crate) fn run_program(
             has_effects: false,
             has_escaped: false,
             is_too_long: false,
+            slot: None,
             call: args,
             words: WORDS.take(),
             started,
@@ -246,6 +251,9 @@ struct Host<'h> {
     has_escaped: bool,
     /// Whether the script was stopped because it took too long to run in parallel.
     is_too_long: bool,
+    /// The cluster slot of the declared keys, or of the first key that the script has accessed; `None` before the first
+    /// access.
+    slot: Option<u16>,
     /// The client's call that runs the script.
     call: Args<'h>,
     /// The script's current call.
@@ -289,7 +297,7 @@ impl Host<'_> {
     }
 
     /// Checks that the script may make this call now.
-    fn check(&self, command: &Command, words: Args<'_>) -> Result<(), CommandError> {
+    fn check(&mut self, command: &Command, words: Args<'_>) -> Result<(), CommandError> {
         let flags = command.spec.flags;
         if flags.contains(Flags::NOSCRIPT) && !self.is_opened(command) {
             return Err("ERR This Redis command is not allowed from script".into());
@@ -299,7 +307,7 @@ impl Host<'_> {
             return Err("ERR Write commands are not allowed from read-only scripts.".into());
         }
         if !self.executor.server.conditions.get().is_empty() && self.client.primary.is_none() {
-            self.check_conditions(flags)?;
+            self.check_conditions(command, words)?;
         }
         if self.refuses_growth && !self.has_written && flags.contains(Flags::DENYOOM) {
             return Err(CommandError::OutOfMemory);
@@ -307,10 +315,19 @@ impl Host<'_> {
         Ok(())
     }
 
-    /// Checks that the role of the server, its disk and its replicas permit the script to make a call with these flags
-    /// now.
+    /// Checks that the slots of the server, its role, its disk and its replicas permit the script to make a call now.
     #[cold]
-    fn check_conditions(&self, flags: Flags) -> Result<(), CommandError> {
+    fn check_conditions(&mut self, command: &Command, words: Args<'_>) -> Result<(), CommandError> {
+        let flags = command.spec.flags;
+        let caller = self.client.view.slot_caller();
+        let slot = self.executor.check_slots(caller, command, None, words);
+        if let Some(slot) = slot.map_err(|refusal| refusal.script_error())? {
+            let mixes_slots = ScriptFlags::UNDECLARED | ScriptFlags::ALLOW_CROSS_SLOT_KEYS;
+            let first = self.program.keys.first().map_or(slot, |key| slot_of(key));
+            if *self.slot.get_or_insert(first) != slot && !self.program.flags.intersects(mixes_slots) {
+                return Err("ERR Script attempted to access keys that do not hash to the same slot".into());
+            }
+        }
         let Executor { server, config, .. } = &*self.executor;
         let now = server.conditions.get();
         if flags.contains(Flags::WRITE) {

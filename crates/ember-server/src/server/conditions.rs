@@ -39,6 +39,8 @@ bitflags! {
         const MEMORY_LAGS = 2048;
         /// Some clients are being disconnected: their commands no longer run.
         const CLIENTS_ENDING = 4096;
+        /// The server is a node of a cluster: the slot of each call is checked.
+        const CLUSTER = 8192;
 
         /// The conditions under which commands that write are refused because of the disk.
         const DISK_REFUSES_WRITES = Self::SNAPSHOT_FAILED.bits() | Self::AOF_FAILED.bits();

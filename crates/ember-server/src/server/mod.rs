@@ -4,6 +4,7 @@ pub(crate) mod conditions;
 pub(crate) mod debug_switches;
 pub(crate) mod held_keys;
 pub(crate) mod services;
+pub(crate) mod slots;
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -22,6 +23,7 @@ use debug_switches::DebugSwitches;
 use ember_config::{ConfigHandle, ShutdownOptions};
 use held_keys::HeldKeys;
 use services::Services;
+use slots::Slots;
 
 use crate::acl::selector::Grammar;
 use crate::acl::users::Acl;
@@ -69,6 +71,8 @@ pub(crate) struct Parts {
     pub(crate) tls: Tls,
     pub(crate) encryption: FileEncryption,
     pub(crate) keyspace: Keyspace,
+    /// The state of a cluster node.
+    pub(crate) slots: Option<Slots>,
     /// One mailbox for each worker.
     pub(crate) mailboxes: Vec<Mailbox>,
     pub(crate) registry: Registry,
@@ -115,6 +119,8 @@ pub(crate) struct Server {
     pub(crate) monitors: Monitors,
     pub(crate) pause: Pause,
     pub(crate) conditions: Conditions,
+    /// The slots that this server serves; `None` if it is not a node of a cluster.
+    pub(crate) slots: Option<Slots>,
     /// Keys that calls must not change at present.
     pub(crate) held_keys: HeldKeys,
     pub(crate) command_log: CommandLog,
@@ -147,7 +153,8 @@ pub(crate) struct Server {
 impl Server {
     /// Builds the shared state from these components.
     pub(crate) fn new(parts: Parts) -> Server {
-        let Parts { config, tls, encryption, keyspace, mailboxes, registry, services, run_id, log } = parts;
+        let Parts { config, tls, encryption, keyspace, slots, mailboxes, registry, services, run_id, log } =
+            parts;
         let commands = registry.all().len();
         let snapshot = config.snapshot();
         let acl = Acl::new(Grammar::of(&registry, &snapshot), snapshot.requirepass.reveal().as_bytes());
@@ -162,6 +169,8 @@ impl Server {
             connections: AtomicU64::new(0),
             push_bytes: AtomicUsize::new(0),
         };
+        let conditions = Conditions::default();
+        conditions.set(Condition::CLUSTER, slots.is_some());
         Server {
             config,
             keyspace,
@@ -186,7 +195,8 @@ impl Server {
             trackers: Trackers::default(),
             monitors: Monitors::default(),
             pause: Pause::default(),
-            conditions: Conditions::default(),
+            conditions,
+            slots,
             held_keys: HeldKeys::default(),
             command_log: CommandLog::default(),
             latency: LatencyMonitor::default(),

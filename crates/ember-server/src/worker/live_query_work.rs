@@ -27,6 +27,7 @@ use crate::live_queries::evaluation::{Renewed, renew};
 use crate::live_queries::fair_queue::FairQueue;
 use crate::live_queries::long_runs::DELAY_FACTOR;
 use crate::live_queries::opening::{self, Refused};
+use crate::live_queries::version;
 use crate::live_queries::writing::{self, Written};
 use crate::replication::primary::Primary;
 use crate::replication::primary::position::Standing;
@@ -444,7 +445,8 @@ impl Worker {
         }
         if let Err(Refused(error)) = refused {
             let form = watcher.form();
-            writing::write_end(self.server, number, &form, state, &error, &mut connection.output);
+            let text = version::text(self.server, state.sequence, state.hash, state.position);
+            writing::write_end(number, &form, &state.query, &text, &error, &mut connection.output);
             opening::end(self.server, &mut self.executor.turn, &mut connection.client, number);
             return;
         }

@@ -48,6 +48,7 @@ impl Worker {
                 Message::State(state) => self.accept_state(state),
                 Message::Feed => self.feeds_at = self.feeds_at.or(Some(self.fed_at + FEED_INTERVAL)),
                 Message::JobsDone => self.settle_jobs(),
+                Message::SlotsLost => self.lose_slots(),
                 Message::TryAgain => self.resume_paused(),
                 Message::Primary(order) => self.follow(order),
                 Message::Listen(listeners) => self.listen(listeners),

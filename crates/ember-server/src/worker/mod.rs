@@ -40,6 +40,7 @@ mod messages;
 mod periodic;
 mod primary;
 mod serving;
+mod slots;
 mod tls_files;
 mod waits;
 

@@ -45,11 +45,13 @@ impl Worker {
             }
             (ReplyMode::On, Ending::WithError) => connection.output.error(UNBLOCKED),
             (ReplyMode::On, Ending::Demoted) => connection.output.error(DEMOTED),
+            (ReplyMode::On, Ending::Redirected(error)) => connection.output.error(error),
         }
         connection.client.reply_mode = mode.next();
-        let error = match ending {
-            Ending::WithError => Some(UNBLOCKED),
-            Ending::Demoted => Some(DEMOTED),
+        let error = match &ending {
+            Ending::WithError => Some(UNBLOCKED.to_owned()),
+            Ending::Demoted => Some(DEMOTED.to_owned()),
+            Ending::Redirected(error) => Some(error.clone()),
             _ => None,
         };
         let is_served = matches!(ending, Ending::Served(..));
@@ -60,7 +62,7 @@ impl Worker {
         let spec = self.server.registry.get(blocked.waiter.command).spec;
         if !is_served || (spec.keys.is_empty() && !blocked.is_under_way) {
             let view = Arc::clone(&connection.client.view);
-            self.executor.count_unserved(&blocked, &view, error);
+            self.executor.count_unserved(&blocked, &view, error.as_deref());
         }
         if !is_served {
             self.withdraw(&blocked);
@@ -147,6 +149,8 @@ pub(super) enum Ending {
     WithError,
     /// The server has become a replica.
     Demoted,
+    /// This cluster node no longer serves the slot of the call's keys; the client receives this error.
+    Redirected(String),
 }
 
 /// Removes a connection's wait from the deadlines and from the counts of blocked clients.

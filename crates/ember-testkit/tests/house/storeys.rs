@@ -13,6 +13,7 @@ const SERVER: &[&[&str]] = &[
     &["executor/"],
     &[
         "aof/",
+        "cluster/",
         "defragmentation/",
         "live_queries/",
         "metrics/",

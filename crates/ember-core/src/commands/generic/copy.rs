@@ -8,6 +8,7 @@ use crate::commands::arguments::{database, is_word};
 use crate::effects::events::Event;
 use crate::error::CommandError;
 use crate::keys::Lookup;
+use crate::keyspace::expiry::DATABASES_MAX;
 use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
@@ -68,7 +69,13 @@ fn options(args: Args<'_>, selected: usize, databases: usize) -> Result<Options,
 fn copy(call: &mut Call<'_, '_>) -> AttemptResult {
     let steps_max = call.steps_max();
     let selected = call.keys.database();
-    let options = options(call.args, selected, call.keys.databases())?;
+    let databases = call.keys.databases();
+    // On a cluster node with one database, the error for another database is Redis's.
+    let is_alone = call.keys.has_slots() && databases == 1;
+    let options = options(call.args, selected, if is_alone { DATABASES_MAX } else { databases })?;
+    if options.database >= databases {
+        return Err("ERR Copying to another database is not allowed in cluster mode".into());
+    }
     if options.database == selected && call.args.at(1) == call.args.at(2) {
         return Err("ERR source and destination objects are the same".into());
     }

@@ -24,6 +24,9 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 )];
 
 fn move_key(call: &mut Call<'_, '_>) -> CommandResult {
+    if call.keys.has_slots() && call.keys.databases() == 1 {
+        return Err("ERR MOVE is not allowed in cluster mode".into());
+    }
     let target = database(call.args, 2, call.keys.databases())?;
     if target == call.keys.database() {
         return Err("ERR source and destination objects are the same".into());

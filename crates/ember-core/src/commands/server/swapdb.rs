@@ -31,6 +31,9 @@ fn number(args: Args<'_>, arg: usize, error: &'static str) -> Result<i32, Comman
 }
 
 fn swapdb(call: &mut KeyspaceCall<'_>) -> CommandResult {
+    if call.keyspace.has_slots() {
+        return Err("ERR SWAPDB is not allowed in cluster mode".into());
+    }
     let one = number(call.args, 1, "ERR invalid first DB index")?;
     let other = number(call.args, 2, "ERR invalid second DB index")?;
     let databases = call.keyspace.databases();

@@ -396,6 +396,7 @@ mod tests {
     use super::*;
     use crate::entries::hash::{HashFunction, KeyHash, KeyHasher};
     use crate::eviction::policy::{ClockReading, EvictionPolicy};
+    use crate::keyspace::names::RecordKinds;
     use crate::keyspace::shard::snapshot_queue::Gathering;
     use crate::rdb::KeyForm;
     use crate::snapshot::{HeldBack, Piece, QueueLimits, Snapshot, SnapshotOptions};
@@ -455,7 +456,7 @@ mod tests {
     }
 
     fn shard(keys: u64) -> ShardData {
-        let mut data = ShardData::new(0, false);
+        let mut data = ShardData::new(0, RecordKinds::empty());
         data.cold_state.get_or_insert_default().unsaved.get_or_insert_default();
         (0..keys).for_each(|number| set(&mut data, 0, number));
         data

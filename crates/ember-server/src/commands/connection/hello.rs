@@ -102,7 +102,7 @@ fn reply_about(session: &mut Session<'_>) {
     reply.bulk(b"id");
     reply.integer(session.client.view.id as i64);
     reply.bulk(b"mode");
-    reply.bulk(b"standalone");
+    reply.bulk(if session.server.slots.is_some() { b"cluster" } else { b"standalone" });
     reply.bulk(b"role");
     reply.bulk(if is_replica { b"replica" } else { b"master" });
     reply.bulk(b"modules");

@@ -45,6 +45,7 @@ fn reset(session: &mut Session<'_>) -> SessionResult {
     view.is_resp3.store(false, Ordering::Relaxed);
     view.no_evict.store(false, Ordering::Relaxed);
     view.no_touch.store(false, Ordering::Relaxed);
+    view.is_readonly.store(false, Ordering::Relaxed);
     view.is_import_source.store(false, Ordering::Relaxed);
     for count in [&view.channels, &view.patterns, &view.shard_channels] {
         count.store(0, Ordering::Relaxed);

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use emberkv_core::commands::arguments;
+use emberkv_core::keyspace::expiry::DATABASES_MAX;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
@@ -23,7 +24,13 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
 )];
 
 fn select(session: &mut Session<'_>) -> SessionResult {
-    session.client.database = arguments::database(session.args, 1, session.server.keyspace.databases())?;
+    let databases = session.server.keyspace.databases();
+    let is_alone = session.server.slots.is_some() && databases == 1;
+    let index = arguments::database(session.args, 1, if is_alone { DATABASES_MAX } else { databases })?;
+    if index >= databases {
+        return Err("ERR SELECT is not allowed in cluster mode".into());
+    }
+    session.client.database = index;
     session.client.view.database.store(session.client.database as u32, Ordering::Relaxed);
     session.reply.ok();
     Ok(Outcome::Done)

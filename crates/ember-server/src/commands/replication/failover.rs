@@ -26,7 +26,10 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
         },
         ..Spec::DEFAULT
     },
-    Some(|_| {
+    Some(|session| {
+        if session.server.slots.is_some() {
+            return Err("ERR FAILOVER not allowed in cluster mode.".into());
+        }
         Ok(Outcome::Continue(|execution| {
             let server = execution.executor.server;
             match wish(execution.args)? {

@@ -42,6 +42,9 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
 ];
 
 fn replicaof(session: &mut Session<'_>) -> SessionResult {
+    if session.server.slots.is_some() {
+        return Err("ERR REPLICAOF not allowed in cluster mode.".into());
+    }
     primary_of(session.args)?;
     Ok(Outcome::Continue(|execution| {
         let primary = primary_of(execution.args)?;

@@ -17,6 +17,7 @@ use crate::aof::rewriting;
 use crate::clients::listener;
 use crate::clients::listening::Listening;
 use crate::clients::mailbox::Message;
+use crate::cluster::changing;
 use crate::commands::help::{help_subcommand, reply_help};
 use crate::executor::Section;
 use crate::executor::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
@@ -236,6 +237,7 @@ fn put_into_effect_or_back(
             if changes(|name| tls_parameter(name).is_some()) { server.tls.reload(before) } else { Ok(()) },
             if changes(is_key_file_parameter) { server.encryption.reload(before) } else { Ok(()) },
             oom_score::apply(before).map_err(|error| error.to_string()),
+            changing::apply_config(server, after, before),
             directory.map_or(Ok(()), |directory| server.data_lock.change_directory(&directory, before)),
         ];
         back.into_iter().filter_map(Result::err).for_each(|error| tracing::warn!("CONFIG SET: {error}"));
@@ -258,6 +260,8 @@ fn put_into_effect(
     if pairs.iter().any(|(name, _)| is_key_file_parameter(name)) {
         server.encryption.reload(after).map_err(|error| for_client("encryption-key-file", &error))?;
     }
+    changing::apply_config(server, before, after)
+        .map_err(|error| for_client("cluster-announce-ip", &error))?;
     if before.dir != after.dir {
         change_directory(server, after).map_err(|error| for_client("dir", &error))?;
     }

@@ -91,7 +91,13 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
 
 fn sort(call: &mut Call<'_, '_>, may_store: bool) -> AttemptResult {
     let args = call.args;
-    let options = Options::parse(args, may_store, call.keys.turn.reads_any_key)?;
+    // On a cluster node, the keys that a pattern forms may be in slots of other nodes.
+    let denial = match () {
+        () if call.keys.has_slots() => Some("in Cluster mode."),
+        () if !call.keys.turn.reads_any_key => Some("due to insufficient ACL permissions."),
+        () => None,
+    };
+    let options = Options::parse(args, may_store, denial)?;
     let is_set = match call.keys.read_as(1, Lookup::Use).map(EntryRef::aggregate) {
         None => false,
         Some(Some(Aggregate::Set(_))) => true,

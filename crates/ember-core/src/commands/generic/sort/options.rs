@@ -31,16 +31,16 @@ pub(super) struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    /// Parses the options of a call, which may read keys that are not in its arguments only if `reads_any_key`.
+    /// Parses the options of a call. `denial` is the reason why the call must not read keys that are not in its arguments,
+    /// if there is one.
     pub(super) fn parse(
         args: Args<'a>,
         may_store: bool,
-        reads_any_key: bool,
+        denial: Option<&str>,
     ) -> Result<Options<'a>, CommandError> {
-        let denied = |option: &str| {
-            CommandError::from(format!(
-                "ERR {option} option of SORT denied due to insufficient ACL permissions."
-            ))
+        let check = |option: &str| match denial {
+            None => Ok(()),
+            Some(why) => Err(CommandError::from(format!("ERR {option} option of SORT denied {why}"))),
         };
         let order = Order { is_descending: false, is_text: false };
         let mut options =
@@ -64,14 +64,14 @@ impl<'a> Options<'a> {
             } else if is_word(args, arg, "BY") && following >= 1 {
                 arg += 1;
                 let pattern = Pattern::new(args.at(arg));
-                if pattern.names_keys() && !reads_any_key {
-                    return Err(denied("BY"));
-                }
-                options.by = if pattern.names_keys() { By::Pattern(pattern) } else { By::Nothing };
+                options.by = if pattern.names_keys() {
+                    check("BY")?;
+                    By::Pattern(pattern)
+                } else {
+                    By::Nothing
+                };
             } else if is_word(args, arg, "GET") && following >= 1 {
-                if !reads_any_key {
-                    return Err(denied("GET"));
-                }
+                check("GET")?;
                 arg += 1;
                 options.get.push(Pattern::new(args.at(arg)));
             } else {

@@ -95,7 +95,9 @@ const SECTIONS: &[Section] = &[
     section("commandstats", "Commandstats", false, counters::commandstats),
     section("errorstats", "Errorstats", true, counters::errorstats),
     section("latencystats", "Latencystats", false, counters::latencystats),
-    section("cluster", "Cluster", true, |report| report.zeros(&["cluster_enabled"])),
+    section("cluster", "Cluster", true, |report| {
+        report.line("cluster_enabled", u8::from(report.server.slots.is_some()));
+    }),
     section("tls", "TLS", false, system::tls),
     section("tiers", "Tiers", false, system::tiers),
     section("keyspace", "Keyspace", true, system::keyspace),

@@ -42,7 +42,7 @@ pub(super) fn server(report: &mut Report<'_>) {
     report.line("redis_git_sha1", ember_version::COMMIT.get(..8).unwrap_or("00000000"));
     report.line("redis_git_dirty", 0);
     report.line("redis_build_id", 0);
-    report.line("redis_mode", "standalone");
+    report.line("redis_mode", if server.slots.is_some() { "cluster" } else { "standalone" });
     report.line("os", &*OPERATING_SYSTEM);
     report.line("arch_bits", usize::BITS);
     report.line("monotonic_clock", "POSIX clock_gettime");

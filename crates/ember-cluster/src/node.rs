@@ -1,0 +1,99 @@
+//! One node of a cluster: its name, its addresses and its role.
+
+use std::fmt;
+
+/// The number of hexadecimal digits of a name.
+const NAME_DIGITS: usize = 40;
+
+/// The name of a node or of a shard: 40 lowercase hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Name([u8; NAME_DIGITS]);
+
+impl Name {
+    /// Returns the name with these digits; `None` if the text is not a name.
+    pub fn parse(text: &str) -> Option<Name> {
+        let is_digit = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
+        let digits: [u8; NAME_DIGITS] = text.as_bytes().try_into().ok()?;
+        digits.iter().all(is_digit).then_some(Name(digits))
+    }
+
+    /// Returns the digits.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("hexadecimal digits are ASCII")
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The addresses under which clients and other nodes reach a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Address {
+    /// The IP address; empty if it is not known.
+    pub ip: String,
+    /// The port for clients without TLS; 0 if there is none.
+    pub port: u16,
+    /// The port for clients with TLS; 0 if there is none.
+    pub tls_port: u16,
+    /// The port for other nodes.
+    pub bus_port: u16,
+    /// The host name; empty if the node announces none.
+    pub hostname: String,
+    /// The name for logs; empty if the node announces none.
+    pub human_name: String,
+}
+
+impl Address {
+    /// Returns the port for a client that uses TLS or not.
+    pub fn client_port(&self, uses_tls: bool) -> u16 {
+        if uses_tls { self.tls_port } else { self.port }
+    }
+}
+
+/// What a node does in its shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The node owns the slots of its shard.
+    Primary,
+    /// The node copies the data of the node with this name.
+    Replica(Name),
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// The name of the node.
+    pub name: Name,
+    /// The name of its shard, which a primary and its replicas have in common.
+    pub shard: Name,
+    /// The node's addresses.
+    pub address: Address,
+    /// The node's role.
+    pub role: Role,
+    /// The configuration epoch of a primary; 0 for a replica.
+    pub epoch: u64,
+}
+
+impl Node {
+    /// Returns the node that this one replicates, if it is a replica.
+    pub fn primary(&self) -> Option<Name> {
+        match self.role {
+            Role::Primary => None,
+            Role::Replica(primary) => Some(primary),
+        }
+    }
+
+    /// Returns whether the node is a replica.
+    pub fn is_replica(&self) -> bool {
+        self.primary().is_some()
+    }
+}

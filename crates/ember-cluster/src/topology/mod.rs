@@ -1,0 +1,234 @@
+//! The topology as one node knows it: all nodes, and the owner of each slot.
+
+mod text;
+
+pub use text::{LineError, describe, lines, parse};
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use crate::node::{Address, Name, Node, Role};
+use crate::slots::{self, SLOTS};
+
+/// The entry of a slot without an owner.
+const NOBODY: u16 = u16::MAX;
+
+/// The maximum number of nodes, far above what one topology is meant for: each takes an entry in every reply that lists
+/// them.
+pub const NODES_MAX: usize = 10_000;
+
+/// The nodes of a cluster and the owners of its slots.
+///
+/// There is always this node itself. The owner of a slot is a primary, and a replica replicates a primary.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Topology {
+    nodes: Vec<Node>,
+    /// The index of this node.
+    myself: usize,
+    /// The index of the owner of each slot, or [`NOBODY`].
+    owners: Box<[u16]>,
+    current_epoch: u64,
+}
+
+/// Why a change of slots is refused, in Redis's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlotError {
+    /// The slot to assign has an owner.
+    Busy(u16),
+    /// The slot to remove has no owner.
+    Unassigned(u16),
+    /// The slot was named twice.
+    Repeated(u16),
+}
+
+impl fmt::Display for SlotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SlotError::Busy(slot) => write!(f, "Slot {slot} is already busy"),
+            SlotError::Unassigned(slot) => write!(f, "Slot {slot} is already unassigned"),
+            SlotError::Repeated(slot) => write!(f, "Slot {slot} specified multiple times"),
+        }
+    }
+}
+
+impl fmt::Debug for Topology {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(lines(self)).finish()
+    }
+}
+
+impl Topology {
+    /// Returns the topology of a node that knows no other node and owns no slot.
+    pub fn lone(name: Name, shard: Name) -> Topology {
+        let node = Node { name, shard, address: Address::default(), role: Role::Primary, epoch: 0 };
+        let owners = vec![NOBODY; SLOTS].into_boxed_slice();
+        Topology { nodes: vec![node], myself: 0, owners, current_epoch: 0 }
+    }
+
+    /// Returns all nodes.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// Returns this node.
+    pub fn myself(&self) -> &Node {
+        &self.nodes[self.myself]
+    }
+
+    /// Returns whether `node` is this node.
+    pub fn is_myself(&self, node: &Node) -> bool {
+        node.name == self.myself().name
+    }
+
+    /// Returns the node with this name.
+    pub fn node(&self, name: Name) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.name == name)
+    }
+
+    /// Returns the highest configuration epoch that this node has seen.
+    pub fn current_epoch(&self) -> u64 {
+        self.current_epoch
+    }
+
+    /// Returns the configuration epoch of a node's shard.
+    pub fn epoch_of(&self, node: &Node) -> u64 {
+        node.primary().and_then(|primary| self.node(primary)).unwrap_or(node).epoch
+    }
+
+    /// Returns the owner of a slot.
+    pub fn owner(&self, slot: u16) -> Option<&Node> {
+        self.nodes.get(usize::from(self.owners[usize::from(slot)]))
+    }
+
+    /// Returns whether this node owns a slot.
+    pub fn owns(&self, slot: u16) -> bool {
+        usize::from(self.owners[usize::from(slot)]) == self.myself
+    }
+
+    /// Returns the replicas of a node.
+    pub fn replicas_of(&self, name: Name) -> impl Iterator<Item = &Node> {
+        self.nodes.iter().filter(move |node| node.primary() == Some(name))
+    }
+
+    /// Returns the primaries, each with its ranges of slots; one after another, they are the shards.
+    pub fn primaries(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.iter().filter(|node| !node.is_replica())
+    }
+
+    /// Returns the ranges of slots that a node owns, in ascending order.
+    pub fn ranges_of(&self, name: Name) -> Vec<RangeInclusive<u16>> {
+        let is_its = |slot: u16| self.owner(slot).is_some_and(|owner| owner.name == name).then_some(());
+        slots::ranges(is_its).into_iter().map(|(range, ())| range).collect()
+    }
+
+    /// Returns the ranges of all assigned slots with their owners, in ascending order.
+    pub fn ranges(&self) -> Vec<(RangeInclusive<u16>, &Node)> {
+        let index_of = |slot: u16| Some(self.owners[usize::from(slot)]).filter(|&index| index != NOBODY);
+        let found = slots::ranges(index_of).into_iter();
+        found.map(|(range, index)| (range, &self.nodes[usize::from(index)])).collect()
+    }
+
+    /// Returns the number of slots that have an owner.
+    pub fn assigned(&self) -> usize {
+        self.owners.iter().filter(|&&owner| owner != NOBODY).count()
+    }
+
+    /// Returns the number of nodes that own a slot.
+    pub fn size(&self) -> usize {
+        let mut owners: Vec<u16> = self.owners.iter().copied().filter(|&owner| owner != NOBODY).collect();
+        owners.sort_unstable();
+        owners.dedup();
+        owners.len()
+    }
+
+    /// Makes this node the owner of slots.
+    ///
+    /// # Errors
+    /// Returns an error, and changes nothing, if a slot has an owner or is named twice.
+    pub fn assign(&mut self, slots: &[u16]) -> Result<(), SlotError> {
+        let myself = u16::try_from(self.myself).expect("there are fewer nodes");
+        self.change(slots, SlotError::Busy, |owner| owner == NOBODY, myself)
+    }
+
+    /// Removes the owners of slots.
+    ///
+    /// # Errors
+    /// Returns an error, and changes nothing, if a slot has no owner or is named twice.
+    pub fn unassign(&mut self, slots: &[u16]) -> Result<(), SlotError> {
+        self.change(slots, SlotError::Unassigned, |owner| owner != NOBODY, NOBODY)
+    }
+
+    fn change(
+        &mut self,
+        slots: &[u16],
+        refusal: fn(u16) -> SlotError,
+        is_fit: fn(u16) -> bool,
+        owner: u16,
+    ) -> Result<(), SlotError> {
+        let mut named = vec![false; SLOTS];
+        for &slot in slots {
+            if !is_fit(self.owners[usize::from(slot)]) {
+                return Err(refusal(slot));
+            }
+            if std::mem::replace(&mut named[usize::from(slot)], true) {
+                return Err(SlotError::Repeated(slot));
+            }
+        }
+        slots.iter().for_each(|&slot| self.owners[usize::from(slot)] = owner);
+        Ok(())
+    }
+
+    /// Removes the owners of all slots of this node.
+    pub fn unassign_mine(&mut self) {
+        let myself = self.myself;
+        self.owners
+            .iter_mut()
+            .filter(|owner| usize::from(**owner) == myself)
+            .for_each(|owner| *owner = NOBODY);
+    }
+
+    /// Sets the addresses of this node.
+    pub fn set_my_address(&mut self, address: Address) {
+        self.nodes[self.myself].address = address;
+    }
+
+    /// Sets the configuration epoch of this node.
+    pub fn set_my_epoch(&mut self, epoch: u64) {
+        self.nodes[self.myself].epoch = epoch;
+        self.current_epoch = self.current_epoch.max(epoch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(digit: char) -> Name {
+        Name::parse(&digit.to_string().repeat(40)).unwrap()
+    }
+
+    #[test]
+    fn a_lone_node_owns_nothing_until_slots_are_assigned_to_it() {
+        let mut topology = Topology::lone(name('a'), name('b'));
+        assert_eq!((topology.assigned(), topology.size()), (0, 0));
+        assert_eq!(topology.owner(5), None);
+        topology.assign(&[5, 6, 16_383]).unwrap();
+        assert_eq!((topology.assigned(), topology.size()), (3, 1));
+        assert!(topology.owns(6) && !topology.owns(7));
+        assert_eq!(topology.ranges_of(name('a')), [5..=6, 16_383..=16_383]);
+        topology.unassign_mine();
+        assert_eq!(topology.assigned(), 0);
+    }
+
+    #[test]
+    fn a_refused_change_of_slots_changes_nothing() {
+        let mut topology = Topology::lone(name('a'), name('b'));
+        topology.assign(&[1]).unwrap();
+        let before = topology.clone();
+        assert_eq!(topology.assign(&[0, 1]), Err(SlotError::Busy(1)));
+        assert_eq!(topology.assign(&[2, 2]), Err(SlotError::Repeated(2)));
+        assert_eq!(topology.unassign(&[1, 2]), Err(SlotError::Unassigned(2)));
+        assert_eq!(topology.unassign(&[1, 1]), Err(SlotError::Repeated(1)));
+        assert_eq!(topology, before);
+    }
+}

@@ -1,0 +1,356 @@
+//! The topology as text: one line for each node, in the form of Redis's `nodes.conf` and of `CLUSTER NODES`.
+//!
+//! ```text
+//! <name> <ip>:<port>@<bus port>,<hostname>,tls-port=<port>,shard-id=<name> <flags> <primary or -> 0 0 <epoch> \
+//!     connected <slots>
+//! vars currentEpoch <epoch> lastVoteEpoch 0
+//! ```
+
+use std::fmt::Write;
+use std::ops::RangeInclusive;
+
+use super::{NOBODY, NODES_MAX, Topology};
+use crate::node::{Address, Name, Node, Role};
+use crate::slots::SLOTS;
+
+/// The distance of the port for other nodes from the port for clients, if a line does not name it.
+const BUS_PORT_OFFSET: u16 = 10_000;
+
+/// The number of words of a line before its slots.
+const WORDS_BEFORE_SLOTS: usize = 8;
+
+/// A line that is not a valid part of a topology.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineError {
+    /// The number of the line, as the caller counts them.
+    pub line: usize,
+    /// The reason.
+    pub reason: String,
+}
+
+/// Returns the description of a node that `CLUSTER NODES` shows to a client that uses TLS or not.
+pub fn describe(topology: &Topology, node: &Node, uses_tls: bool) -> String {
+    let Address { ip, bus_port, hostname, .. } = &node.address;
+    let port = node.address.client_port(uses_tls);
+    let mut text = format!("{} {ip}:{port}@{bus_port}", node.name);
+    if !hostname.is_empty() {
+        text += ",";
+        text += hostname;
+    }
+    finish(topology, node, &mut text);
+    text
+}
+
+/// Returns the lines of a file that contains a topology, without line ends.
+pub fn lines(topology: &Topology) -> Vec<String> {
+    let mut lines: Vec<String> = topology.nodes.iter().map(|node| line(topology, node)).collect();
+    lines.push(format!("vars currentEpoch {} lastVoteEpoch 0", topology.current_epoch));
+    lines
+}
+
+fn line(topology: &Topology, node: &Node) -> String {
+    let Address { ip, port, tls_port, bus_port, hostname, human_name } = &node.address;
+    let mut text = format!("{} {ip}:{port}@{bus_port},{hostname},tls-port={tls_port}", node.name);
+    if !human_name.is_empty() {
+        text += ",nodename=";
+        text += human_name;
+    }
+    text += ",shard-id=";
+    text += node.shard.as_str();
+    finish(topology, node, &mut text);
+    text
+}
+
+/// Appends the words after the address. The times of the last PING and PONG are 0, and the link is always connected,
+/// because nodes exchange no messages.
+fn finish(topology: &Topology, node: &Node, text: &mut String) {
+    let myself = if topology.is_myself(node) { "myself," } else { "" };
+    let (role, primary) = match &node.role {
+        Role::Primary => ("master", "-"),
+        Role::Replica(primary) => ("slave", primary.as_str()),
+    };
+    let epoch = topology.epoch_of(node);
+    _ = write!(text, " {myself}{role} {primary} 0 0 {epoch} connected");
+    for range in topology.ranges_of(node.name) {
+        _ = match range.start() == range.end() {
+            true => write!(text, " {}", range.start()),
+            false => write!(text, " {}-{}", range.start(), range.end()),
+        };
+    }
+}
+
+/// A line that was read, before all nodes are known.
+struct Parsed {
+    number: usize,
+    node: Node,
+    has_shard: bool,
+    is_myself: bool,
+    slots: Vec<RangeInclusive<u16>>,
+}
+
+/// Reads a topology from numbered lines; empty lines are skipped.
+///
+/// # Errors
+/// Returns the first line that is wrong, alone or together with others.
+pub fn parse<'l>(lines: impl IntoIterator<Item = (usize, &'l str)>) -> Result<Topology, LineError> {
+    let mut parsed: Vec<Parsed> = Vec::new();
+    let mut current_epoch = 0;
+    let mut last = 1;
+    for (number, line) in lines {
+        last = number;
+        let wrong = |reason: String| LineError { line: number, reason };
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        match words[..] {
+            [] => {}
+            ["vars", "currentEpoch", epoch, "lastVoteEpoch", vote] => {
+                current_epoch = number_of(epoch, "currentEpoch").map_err(wrong)?;
+                number_of::<u64>(vote, "lastVoteEpoch").map_err(wrong)?;
+            }
+            _ => {
+                let node = parse_node(number, &words).map_err(wrong)?;
+                if parsed.iter().any(|other| other.node.name == node.node.name) {
+                    return Err(wrong(format!("node {} is there twice", node.node.name)));
+                }
+                if parsed.len() == NODES_MAX {
+                    return Err(wrong(format!("there are more than {NODES_MAX} nodes")));
+                }
+                parsed.push(node);
+            }
+        }
+    }
+    build(parsed, current_epoch, last)
+}
+
+/// Checks what several lines say together, and builds the topology.
+fn build(mut parsed: Vec<Parsed>, current_epoch: u64, last: usize) -> Result<Topology, LineError> {
+    let of_line = |line: usize, reason: String| LineError { line, reason };
+    let mut mine = parsed.iter().enumerate().filter(|(_, line)| line.is_myself);
+    let myself = mine.next().map(|(index, _)| index);
+    if let Some((_, second)) = mine.next() {
+        return Err(of_line(second.number, "a second node has the flag myself".to_owned()));
+    }
+    let myself = myself.ok_or_else(|| of_line(last, "no node has the flag myself".to_owned()))?;
+    let mut owners = vec![NOBODY; SLOTS].into_boxed_slice();
+    for index in 0..parsed.len() {
+        let Parsed { number, node, has_shard, slots, .. } = &parsed[index];
+        if let Some(primary) = node.primary() {
+            let wrong = |reason: &str| of_line(*number, format!("node {primary}, its primary, {reason}"));
+            let found = parsed.iter().find(|line| line.node.name == primary);
+            let found = found.ok_or_else(|| wrong("is not there"))?;
+            if found.node.is_replica() {
+                return Err(wrong("is a replica itself"));
+            }
+            if *has_shard && node.shard != found.node.shard {
+                return Err(wrong("has another shard-id"));
+            }
+            if !slots.is_empty() {
+                return Err(of_line(*number, "a replica owns no slots".to_owned()));
+            }
+            let shard = found.node.shard;
+            parsed[index].node.shard = shard;
+            continue;
+        }
+        for slot in slots.iter().cloned().flatten() {
+            let owner = &mut owners[usize::from(slot)];
+            if *owner != NOBODY {
+                return Err(of_line(*number, format!("slot {slot} has two owners")));
+            }
+            *owner = u16::try_from(index).expect("there are fewer nodes");
+        }
+    }
+    let nodes: Vec<Node> = parsed.into_iter().map(|line| line.node).collect();
+    let highest = nodes.iter().map(|node| node.epoch).max().unwrap_or(0);
+    Ok(Topology { nodes, myself, owners, current_epoch: current_epoch.max(highest) })
+}
+
+fn parse_node(number: usize, words: &[&str]) -> Result<Parsed, String> {
+    if words.len() < WORDS_BEFORE_SLOTS {
+        return Err(format!("a node has at least {WORDS_BEFORE_SLOTS} words, here are {}", words.len()));
+    }
+    let name = name_of(words[0])?;
+    let (address, shard) = parse_address(words[1])?;
+    let (role, is_myself) = parse_flags(words[2], words[3])?;
+    for (word, what) in [(words[4], "the time of the last PING"), (words[5], "the time of the last PONG")] {
+        number_of::<u64>(word, what)?;
+    }
+    let epoch = number_of(words[6], "the configuration epoch")?;
+    if !matches!(words[7], "connected" | "disconnected") {
+        return Err(format!("'{}' is not connected or disconnected", words[7].escape_default()));
+    }
+    let slots = words[WORDS_BEFORE_SLOTS..].iter().map(|word| parse_slots(word)).collect::<Result<_, _>>()?;
+    let epoch = if matches!(role, Role::Primary) { epoch } else { 0 };
+    // A node without the name of a shard is alone in one that has the node's name, until it turns out to be a replica.
+    let node = Node { name, shard: shard.unwrap_or(name), address, role, epoch };
+    Ok(Parsed { number, node, has_shard: shard.is_some(), is_myself, slots })
+}
+
+fn parse_address(word: &str) -> Result<(Address, Option<Name>), String> {
+    let mut parts = word.split(',');
+    let place = parts.next().unwrap_or_default();
+    let wrong = || format!("'{}' is not an address ip:port@bus-port", place.escape_default());
+    let (ip, ports) = place.rsplit_once(':').ok_or_else(wrong)?;
+    let (port, bus_port) = ports.split_once('@').map_or((ports, None), |(port, bus)| (port, Some(bus)));
+    let port: u16 = number_of(port, "the port")?;
+    let bus_port = match bus_port {
+        Some(text) => number_of(text, "the port for other nodes")?,
+        None => port.checked_add(BUS_PORT_OFFSET).ok_or_else(wrong)?,
+    };
+    let hostname = parts.next().unwrap_or_default();
+    let mut address = Address {
+        ip: checked(ip, "IP address")?,
+        port,
+        bus_port,
+        hostname: checked(hostname, "host name")?,
+        ..Address::default()
+    };
+    let mut shard = None;
+    for part in parts {
+        match part.split_once('=') {
+            Some(("shard-id", text)) => shard = Some(name_of(text)?),
+            Some(("nodename", text)) => address.human_name = checked(text, "node name")?,
+            Some(("tls-port", text)) => address.tls_port = number_of(text, "tls-port")?,
+            Some(("tcp-port", text)) => {
+                // In files of a Redis node with TLS between nodes, the port before it is the one for TLS.
+                address.tls_port = address.port;
+                address.port = number_of(text, "tcp-port")?;
+            }
+            _ => return Err(format!("'{}' is not a known property", part.escape_default())),
+        }
+    }
+    Ok((address, shard))
+}
+
+fn parse_flags(flags: &str, primary: &str) -> Result<(Role, bool), String> {
+    let (mut is_myself, mut is_primary, mut is_replica) = (false, false, false);
+    for flag in flags.split(',') {
+        match flag {
+            "myself" => is_myself = true,
+            "master" => is_primary = true,
+            "slave" => is_replica = true,
+            // Failures that another server has seen say nothing about the nodes now.
+            "fail?" | "fail" | "nofailover" | "noflags" => {}
+            "handshake" | "noaddr" => {
+                return Err(format!("a node with the flag {flag} has no known address"));
+            }
+            _ => return Err(format!("'{}' is not a flag", flag.escape_default())),
+        }
+    }
+    let role = match (is_primary, is_replica, primary) {
+        (true, false, "-") => Role::Primary,
+        (false, true, name) if name != "-" => Role::Replica(name_of(name)?),
+        _ => return Err("a node is either a master without a primary, or a slave with one".to_owned()),
+    };
+    Ok((role, is_myself))
+}
+
+fn parse_slots(word: &str) -> Result<RangeInclusive<u16>, String> {
+    if word.starts_with('[') {
+        return Err(format!("{}: slots that are being moved are not supported", word.escape_default()));
+    }
+    let (first, last) = word.split_once('-').unwrap_or((word, word));
+    let (first, last): (u16, u16) = (number_of(first, "a slot")?, number_of(last, "a slot")?);
+    if first > last || usize::from(last) >= SLOTS {
+        return Err(format!("'{}' is not a range of slots from 0 to {}", word.escape_default(), SLOTS - 1));
+    }
+    Ok(first..=last)
+}
+
+fn name_of(text: &str) -> Result<Name, String> {
+    let wrong = || format!("'{}' is not a name of 40 lowercase hexadecimal digits", text.escape_default());
+    Name::parse(text).ok_or_else(wrong)
+}
+
+fn number_of<N: std::str::FromStr>(text: &str, what: &str) -> Result<N, String> {
+    let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = if is_plain { text.parse().ok() } else { None };
+    number.ok_or_else(|| format!("'{}' is not a number for {what}", text.escape_default()))
+}
+
+/// Returns a text that may be a part of a line.
+fn checked(text: &str, what: &str) -> Result<String, String> {
+    let is_fit = |letter: char| letter.is_ascii_graphic() && !"\"'\\=,".contains(letter);
+    let wrong = || format!("'{}' is not a valid {what}", text.escape_default());
+    text.chars().all(is_fit).then(|| text.to_owned()).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+
+    fn read(text: &str) -> Result<Topology, LineError> {
+        parse(text.lines().enumerate().map(|(index, line)| (index + 1, line)))
+    }
+
+    fn pair() -> Topology {
+        let text = format!(
+            "{A} 10.0.0.1:7000@17000,host-a,tls-port=7443,nodename=one,shard-id={B} myself,master - 0 0 3 connected 0-5 7\n\
+             {B} 10.0.0.2:7001@17001 slave {A} 0 0 3 connected\n\
+             vars currentEpoch 9 lastVoteEpoch 0\n"
+        );
+        read(&text).unwrap()
+    }
+
+    #[test]
+    fn a_topology_is_read_back_from_its_lines() {
+        let topology = pair();
+        assert_eq!(topology.myself().address.human_name, "one");
+        assert_eq!(topology.nodes()[1].shard, topology.nodes()[0].shard);
+        assert_eq!((topology.current_epoch(), topology.epoch_of(&topology.nodes()[1])), (9, 3));
+        let again = read(&lines(&topology).join("\n")).unwrap();
+        assert_eq!(again, topology);
+    }
+
+    #[test]
+    fn the_description_of_a_node_is_that_of_redis() {
+        let topology = pair();
+        let [one, other] = topology.nodes() else { panic!("there are two nodes") };
+        let expected = format!("{A} 10.0.0.1:7000@17000,host-a myself,master - 0 0 3 connected 0-5 7");
+        assert_eq!(describe(&topology, one, false), expected);
+        assert!(describe(&topology, one, true).contains(" 10.0.0.1:7443@17000,host-a "));
+        assert_eq!(
+            describe(&topology, other, false),
+            format!("{B} 10.0.0.2:7001@17001 slave {A} 0 0 3 connected")
+        );
+    }
+
+    #[test]
+    fn a_file_of_redis_is_read() {
+        let text = format!(
+            "{B} 127.0.0.1:7001@17001,,tls-port=0,shard-id={A} master - 0 1700000000000 2 connected 8192-16383\n\
+             {A} 127.0.0.1:7000@17000,,tls-port=0,shard-id={B} myself,master - 0 0 1 connected 0-8191\n\
+             vars currentEpoch 2 lastVoteEpoch 0\n"
+        );
+        let topology = read(&text).unwrap();
+        assert_eq!((topology.assigned(), topology.size()), (SLOTS, 2));
+        assert_eq!(topology.myself().name.as_str(), A);
+    }
+
+    #[test]
+    fn a_wrong_line_is_named_with_its_reason() {
+        let mine = format!("{A} :7000@17000 myself,master - 0 0 1 connected");
+        for (text, line, reason) in [
+            (String::new(), 1, "no node has the flag myself"),
+            ("x y".to_owned(), 1, "at least 8 words"),
+            (format!("{mine} 16384"), 1, "not a range of slots"),
+            (format!("{mine} 5-4"), 1, "not a range of slots"),
+            (format!("{mine} +1"), 1, "not a number for a slot"),
+            (format!("{mine} [5->-{B}]"), 1, "being moved"),
+            (format!("{mine} 1\n{mine} 2"), 2, "is there twice"),
+            (format!("{mine} 1 1"), 1, "slot 1 has two owners"),
+            (format!("{mine}\n{B} :1@2 myself,master - 0 0 1 connected"), 2, "second node"),
+            (format!("{mine}\n{B} :1@2 master - 0 0 1 connected 3\n\nvars x"), 4, "at least 8 words"),
+            (format!("{mine}\n{B} :1@2 slave {B} 0 0 1 connected"), 2, "is a replica itself"),
+            (format!("{mine}\n{B} :1@2 slave {A} 0 0 1 connected 4"), 2, "a replica owns no slots"),
+            (format!("{mine}\n{B} :1@2 slave - 0 0 1 connected"), 2, "either a master"),
+            (format!("{mine}\n{B} :x@2 master - 0 0 1 connected"), 2, "not a number for the port"),
+            (format!("{mine}\n{B} :1@2,h,color=red master - 0 0 1 connected"), 2, "not a known property"),
+        ] {
+            let error = read(&text).unwrap_err();
+            assert_eq!(error.line, line, "{text}: {error:?}");
+            assert!(error.reason.contains(reason), "{text}: {error:?}");
+        }
+    }
+}

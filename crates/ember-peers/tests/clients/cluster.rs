@@ -1,0 +1,97 @@
+//! Cluster clients with three nodes of a topology written by hand.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use ember_peers::{clients_directory, require_program, tools_directory};
+use ember_testkit::{Server, find_ember_server, free_port};
+
+/// The slots of the three nodes.
+const SLOTS: [&str; 3] = ["0-5460", "5461-10922", "10923-16383"];
+
+/// The execution modes, as arguments.
+const MODES: [&str; 2] = ["yes", "no"];
+
+/// Three nodes, which are removed with their directories when this value is dropped.
+struct Nodes {
+    servers: Vec<Server>,
+    directory: PathBuf,
+}
+
+impl Nodes {
+    fn start(concurrent: &str) -> Nodes {
+        let name = format!("ember-nodes-{}-{}", std::process::id(), free_port());
+        let directory = std::env::temp_dir().join(name);
+        let ports: Vec<u16> = SLOTS.iter().map(|_| free_port()).collect();
+        let line = |number: usize, myself: usize| {
+            let (port, slots) = (ports[number], SLOTS[number]);
+            let flag = if number == myself { "myself," } else { "" };
+            format!(
+                "{number:040x} 127.0.0.1:{port}@{} {flag}master - 0 0 1 connected {slots}\n",
+                port + 10_000
+            )
+        };
+        let start = |myself: usize| {
+            let own = directory.join(myself.to_string());
+            std::fs::create_dir_all(&own).unwrap();
+            let text: String = (0..SLOTS.len()).map(|number| line(number, myself)).collect();
+            std::fs::write(own.join("nodes.conf"), text).unwrap();
+            let arguments = ["--cluster-enabled", "yes", "--shards", "2", "--concurrent", concurrent];
+            Server::builder(find_ember_server())
+                .arguments(&arguments)
+                .port(ports[myself])
+                .directory(own)
+                .start()
+        };
+        Nodes { servers: (0..SLOTS.len()).map(start).collect(), directory }
+    }
+
+    fn port(&self) -> String {
+        self.servers[0].port().to_string()
+    }
+}
+
+impl Drop for Nodes {
+    fn drop(&mut self) {
+        self.servers.clear();
+        if !std::thread::panicking() {
+            let _ = std::fs::remove_dir_all(&self.directory);
+        }
+    }
+}
+
+/// Runs a program and returns its output.
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success(), "{command:?}: {text}");
+    text
+}
+
+#[test]
+fn redis_py_finds_the_node_of_each_key() {
+    for mode in MODES {
+        let nodes = Nodes::start(mode);
+        let mut command = Command::new(tools_directory().join("python/bin/python"));
+        run(command.arg(clients_directory().join("python/cluster.py")).arg(nodes.port()));
+    }
+}
+
+#[test]
+fn redis_cli_follows_redirections_and_checks_the_cluster() {
+    for mode in MODES {
+        let nodes = Nodes::start(mode);
+        let cli = |arguments: &[&str]| run(Command::new(require_program("redis-cli")).args(arguments));
+        let port = nodes.port();
+        for key in ["a", "b", "c", "hello"] {
+            assert_eq!(cli(&["-c", "-p", &port, "SET", key, "value"]), "OK\n");
+            assert_eq!(cli(&["-c", "-p", &port, "GET", key]), "value\n");
+        }
+        let address = format!("127.0.0.1:{port}");
+        let checked = cli(&["--cluster", "check", &address]);
+        assert!(checked.contains("[OK] All 16384 slots covered."), "{checked}");
+        assert!(checked.contains("[OK] 4 keys in 3 masters."), "{checked}");
+        let called = cli(&["--cluster", "call", &address, "DBSIZE"]);
+        assert_eq!(called.matches("127.0.0.1:").count(), 4, "{called}");
+    }
+}

@@ -1,0 +1,168 @@
+//! The file of the topology, `nodes.conf`.
+//!
+//! ```text
+//! ember-nodes 1 crc=<8 hexadecimal digits>
+//! <a line of the topology> crc=<8 hexadecimal digits>
+//! …
+//! end <number of lines before it> crc=<8 hexadecimal digits>
+//! ```
+//!
+//! Each checksum is the CRC-32C of the checksum of the line before it and of its own line, so a changed, removed, added or
+//! moved line is detected, and so is a file that ends early. A file without the first line is one that was written by
+//! hand or by Redis: it contains the lines of the topology without checksums, and comments after `#`.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use crc_fast::{CrcAlgorithm, checksum};
+use ember_cluster::topology::{self, LineError, Topology};
+use ember_persistence::replace_file::replace;
+
+/// The first word of a file with checksums.
+const FIRST_WORD: &[u8] = b"ember-nodes ";
+
+/// The first line, without its checksum: the name and the version of the form.
+const FIRST_LINE: &str = "ember-nodes 1";
+
+/// The beginning of the last line.
+const LAST_LINE: &str = "end ";
+
+/// Separates a line from its checksum.
+const BEFORE_CHECKSUM: &str = " crc=";
+
+/// The maximum size of a file in bytes that is read: far above that of 10,000 nodes with a hundred ranges each.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// Reads the topology; `None` if there is no file.
+///
+/// # Errors
+/// Returns a line that says what is wrong, and where.
+pub(super) fn load(path: &Path) -> Result<Option<Topology>, String> {
+    let shown = path.display();
+    match fs::metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Ok(found) if found.len() > FILE_BYTES_MAX => {
+            return Err(format!("{shown} has {} bytes, which is not the file of a cluster", found.len()));
+        }
+        _ => {}
+    }
+    let bytes = fs::read(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
+    let found = parse(&bytes).map_err(|LineError { line, reason }| {
+        format!(
+            "{shown}:{line}: {reason}. The file contains the nodes of the cluster and their slots: restore it from a copy, \
+             or move it away to start a new node without slots"
+        )
+    });
+    found.map(Some)
+}
+
+/// Replaces the file durably.
+///
+/// # Errors
+/// Returns errors of the system.
+pub(super) fn save(path: &Path, topology: &Topology) -> io::Result<()> {
+    replace(path, text_of(topology).as_bytes())
+}
+
+fn text_of(topology: &Topology) -> String {
+    let lines = topology::lines(topology);
+    let last = format!("{LAST_LINE}{}", lines.len());
+    let (mut text, mut before) = (String::new(), 0);
+    for line in [FIRST_LINE].into_iter().chain(lines.iter().map(String::as_str)).chain([&*last]) {
+        before = checksum_after(before, line);
+        text += &format!("{line}{BEFORE_CHECKSUM}{before:08x}\n");
+    }
+    text
+}
+
+/// Returns the checksum of a line that follows one with the checksum `before`.
+fn checksum_after(before: u32, line: &str) -> u32 {
+    let bytes = [&before.to_le_bytes()[..], line.as_bytes()].concat();
+    u32::try_from(checksum(CrcAlgorithm::Crc32Iscsi, &bytes)).expect("the checksum has 32 bits")
+}
+
+fn parse(bytes: &[u8]) -> Result<Topology, LineError> {
+    let mut lines = Vec::new();
+    for (index, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
+        let wrong = |_| LineError { line: index + 1, reason: "the line is not valid UTF-8".to_owned() };
+        lines.push((index + 1, std::str::from_utf8(line).map_err(wrong)?));
+    }
+    if !bytes.starts_with(FIRST_WORD) {
+        return topology::parse(lines.into_iter().filter(|(_, line)| !line.trim_start().starts_with('#')));
+    }
+    // After the end of the last line is the empty rest.
+    let rest = lines.pop().filter(|(_, line)| line.is_empty());
+    rest.ok_or_else(|| LineError { line: lines.len() + 1, reason: "the last line has no end".to_owned() })?;
+    let mut before = 0;
+    for (number, line) in &mut lines {
+        let wrong = |reason: &str| LineError { line: *number, reason: reason.to_owned() };
+        let split = line.rsplit_once(BEFORE_CHECKSUM).ok_or_else(|| wrong("the line has no checksum"))?;
+        before = checksum_after(before, split.0);
+        if split.1 != format!("{before:08x}") {
+            return Err(wrong("the line is damaged: it does not match its checksum"));
+        }
+        *line = split.0;
+    }
+    let count = lines.len();
+    let at_end = |reason: &str| LineError { line: count, reason: reason.to_owned() };
+    let [(_, first), middle @ .., (_, last)] = &lines[..] else { return Err(at_end("the file ends early")) };
+    if *first != FIRST_LINE {
+        let reason = format!("'{first}' is a form that this version does not know");
+        return Err(LineError { line: 1, reason });
+    }
+    if *last != format!("{LAST_LINE}{}", middle.len()) {
+        return Err(at_end("the file ends early"));
+    }
+    topology::parse(middle.iter().copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use ember_cluster::node::Name;
+
+    use super::*;
+
+    fn sample() -> Topology {
+        let name = |digit: &str| Name::parse(&digit.repeat(40)).unwrap();
+        let mut topology = Topology::lone(name("a"), name("b"));
+        topology.assign(&[0, 1, 2, 500]).unwrap();
+        topology.set_my_epoch(3);
+        topology
+    }
+
+    #[test]
+    fn a_saved_topology_is_loaded_again() {
+        let text = text_of(&sample());
+        assert_eq!(parse(text.as_bytes()), Ok(sample()));
+    }
+
+    #[test]
+    fn a_file_that_is_cut_or_changed_anywhere_is_refused() {
+        let text = text_of(&sample()).into_bytes();
+        for len in 0..text.len() {
+            assert!(parse(&text[..len]).is_err(), "{len} of {} bytes", text.len());
+        }
+        for at in 0..text.len() {
+            for changed in [text[at] ^ 1, text[at] ^ 0x20, b'#', b'\n', b' ', 0xff] {
+                let mut damaged = text.clone();
+                damaged[at] = changed;
+                assert!(damaged == text || parse(&damaged).is_err(), "byte {at} as {changed}");
+            }
+        }
+        let lines: Vec<&[u8]> = text.split_inclusive(|&byte| byte == b'\n').collect();
+        for left_out in 0..lines.len() {
+            let rest = [&lines[..left_out], &lines[left_out + 1..]].concat().concat();
+            assert!(parse(&rest).is_err(), "without line {left_out}");
+        }
+        let error = parse(&[&lines[..1], &lines[2..]].concat().concat()).unwrap_err();
+        assert_eq!(error.line, 2, "{error:?}");
+    }
+
+    #[test]
+    fn a_file_written_by_hand_has_comments_and_no_checksums() {
+        let lines = topology::lines(&sample()).join("\n\n");
+        assert_eq!(parse(format!("# Three nodes.\n\n{lines}\n").as_bytes()), Ok(sample()));
+        assert_eq!(parse(b"# nothing\n").unwrap_err().line, 2);
+    }
+}
