@@ -37,6 +37,7 @@ IMAGE ?= ember
 	test-asan test-tsan test-asan-server test-long \
 	deb fuzz-short bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-replication \
 	bench-latency bench-persistence bench-tails bench-neighbours bench-live-queries bench-cache bench-limit bench-memtier \
+	bench-load bench-parallel bench-workers \
 	bench-stores bench-engines bench-tiers bench-kvbench bench-vectors bench-vector-latency charts \
 	docker-build clean
 
@@ -190,6 +191,15 @@ bench-limit: release ## Resident memory of a full cache while files are written,
 
 bench-memtier: release ## The full matrix driven by memtier_benchmark.
 	bench/bench-memtier.sh
+
+bench-load: release ## A load of 1200 connections by memtier_benchmark, and throughput by number of workers.
+	bench/bench-load.sh
+
+bench-parallel: release ## Throughput with several load processes at once.
+	bench/bench-parallel.sh
+
+bench-workers: release ## Throughput of both modes by number of workers.
+	bench/bench-workers.sh
 
 bench-vectors: release ## Recall and speed of vector searches, compared with hnswlib, usearch and faiss.
 	bench/bench-vectors.sh

@@ -20,7 +20,6 @@ CACHE_SECONDS=${CACHE_SECONDS:-30}
 CACHE_POLICIES=${CACHE_POLICIES:-"allkeys-lru allkeys-lfu"}
 CACHE_VALUE_BYTES=500
 PORTIONS=60
-valkey_program=${VALKEY_SERVER:-valkey-server}
 
 declare -A programs=([redis]=$redis_program [valkey]=$valkey_program [ember]=$(ember_server))
 servers=()

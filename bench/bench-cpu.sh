@@ -2,6 +2,7 @@
 # CPU time of the server per operation: ember with one worker and redis-server, both on one core, the load on another.
 # Unlike throughput, this figure does not depend on the speed of the load generator. Settings: BENCH_REQUESTS (3000000
 # per measurement), BENCH_ROUNDS (3, the median counts), BENCH_CLIENTS (50), BENCH_KEYS (1000000, of 16 bytes).
+# With --ember-only, only ember is measured.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-benchmark "install the package redis-tools"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The cost of encryption at rest: SET and GET with an append-only file (everysec), plain and encrypted, the server on
-# one core and the load on another. Settings: BENCH_REQUESTS (2000000 per measurement), BENCH_ROUNDS (3, the median
-# counts), BENCH_CLIENTS (50), BENCH_VALUE_BYTES (64), BENCH_KEYS (100000).
+# The cost of encryption at rest: SET and GET with an append-only file (everysec), plain and encrypted, in both execution
+# modes, the server on one core and the load on another. Settings: BENCH_REQUESTS (2000000 per measurement),
+# BENCH_ROUNDS (3, the median counts), BENCH_CLIENTS (50), BENCH_VALUE_BYTES (64), BENCH_KEYS (100000).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-benchmark "install the package redis-tools"
@@ -26,28 +26,32 @@ measure() { # name, test, pipeline: requests per second and CPU time per operati
 }
 
 file=(--shards 1 --appendonly yes --appendfsync everysec)
-start_pinned plain "$(ember_server)" "${file[@]}"
-start_pinned encrypted "$(ember_server)" "${file[@]}" --encryption-key-file "$bench_work/keys"
+for mode in concurrent sharded; do
+    command=("$(ember_server)" "${file[@]}" --concurrent "$([ "$mode" = concurrent ] && echo yes || echo no)")
+    start_pinned "plain_$mode" "${command[@]}"
+    start_pinned "encrypted_$mode" "${command[@]}" --encryption-key-file "$bench_work/keys"
+done
 echo "Requests per second, and CPU time of the server per operation, in ns:"
 echo
 describe "requests=$BENCH_REQUESTS rounds=$BENCH_ROUNDS clients=$BENCH_CLIENTS value-bytes=$BENCH_VALUE_BYTES" \
     "keys=$BENCH_KEYS cores=$(nproc)"
-table_begin "" test "plain, requests/s" encrypted ratio "plain, CPU ns per operation" "encrypted, CPU ns" "CPU ratio"
-for name in plain encrypted; do
-    port="${name}_port"
-    fill_keys "${!port}" "$BENCH_KEYS" "$BENCH_VALUE_BYTES"
-done
-for row in "set 1" "set 16" "get 1" "get 16"; do
-    read -r test pipeline <<<"$row"
-    rm -f "$bench_work"/*-rate "$bench_work"/*-ns
-    for _ in $(seq "$BENCH_ROUNDS"); do
-        measure plain "$test" "$pipeline"
-        measure encrypted "$test" "$pipeline"
+table_begin "" "test, mode" "plain, requests/s" encrypted ratio "plain, CPU ns per operation" "encrypted, CPU ns" "CPU ratio"
+for mode in concurrent sharded; do
+    plain="plain_$mode" encrypted="encrypted_$mode"
+    for name in "$plain" "$encrypted"; do
+        port="${name}_port"
+        fill_keys "${!port}" "$BENCH_KEYS" "$BENCH_VALUE_BYTES"
     done
-    for name in plain encrypted; do
-        printf -v "${name}_rate" %s "$(median <"$bench_work/$name-rate")"
-        printf -v "${name}_ns" %s "$(median <"$bench_work/$name-ns")"
+    for row in "set 1" "set 16" "get 1" "get 16"; do
+        read -r test pipeline <<<"$row"
+        rm -f "$bench_work"/*-rate "$bench_work"/*-ns
+        for _ in $(seq "$BENCH_ROUNDS"); do
+            measure "$plain" "$test" "$pipeline"
+            measure "$encrypted" "$test" "$pipeline"
+        done
+        plain_rate=$(median <"$bench_work/$plain-rate") encrypted_rate=$(median <"$bench_work/$encrypted-rate")
+        plain_ns=$(median <"$bench_work/$plain-ns") encrypted_ns=$(median <"$bench_work/$encrypted-ns")
+        table_row "${test^^} (P=$pipeline), $mode" "$plain_rate" "$encrypted_rate" \
+            "$(ratio "$encrypted_rate" "$plain_rate")" "$plain_ns" "$encrypted_ns" "$(ratio "$encrypted_ns" "$plain_ns")"
     done
-    table_row "${test^^} (P=$pipeline)" "$plain_rate" "$encrypted_rate" "$(ratio "$encrypted_rate" "$plain_rate")" \
-        "$plain_ns" "$encrypted_ns" "$(ratio "$encrypted_ns" "$plain_ns")"
 done

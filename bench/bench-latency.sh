@@ -2,7 +2,7 @@
 # Latency at half of a server's maximum throughput, without other work and with continuous BGSAVEs, ember and
 # redis-server: p99 of SET at a fixed rate (an open loop). Servers and load share all processors. Settings: KEY_COUNT
 # (5000000 keys of 64-byte values), BENCH_CLIENTS (50), BENCH_SECONDS (5, per measurement), BENCH_ROUNDS (3, the median
-# counts).
+# counts). With --ember-only, only ember is measured.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-cli "install the package redis-tools"

@@ -16,7 +16,6 @@ LIMIT_ARGUMENTS=${LIMIT_ARGUMENTS:-"--activedefrag yes"}
 MEMTIER_THREADS=${MEMTIER_THREADS:-2}
 MEMTIER_CLIENTS=${MEMTIER_CLIENTS:-25}
 MEMTIER_PIPELINE=${MEMTIER_PIPELINE:-8}
-valkey_program=${VALKEY_SERVER:-valkey-server}
 
 declare -A programs=([redis]=$redis_program [valkey]=$valkey_program [ember]=$(ember_server))
 servers=(ember)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Resident memory per key, ember and redis-server. Settings: KEY_COUNT (1000000), VALUE_SIZE (64 bytes). Keys have 16
-# bytes; overhead is the memory of a key beyond the bytes of key and value.
+# bytes; overhead is the memory of a key beyond the bytes of key and value. With --ember-only, only ember is measured.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-cli "install the package redis-tools"

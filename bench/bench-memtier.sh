@@ -1,65 +1,54 @@
 #!/usr/bin/env bash
-# The full matrix with memtier_benchmark: operations per second and the 99th percentile of latency in milliseconds.
+# The full matrix with memtier_benchmark: operations per second, latencies and ratios of ember, redis-server,
+# valkey-server, keydb-server and dragonfly where they are installed or run. With --ember-only, only ember is measured.
 # Settings: EMBER_CONCURRENT_PORT (6379), EMBER_SHARDED_PORT (6380), REDIS_PORT (6399), DRAGONFLY_PORT (6389),
-# MEMTIER_THREADS (4), MEMTIER_CLIENTS (12 per thread), MEMTIER_SECONDS (5 per test), MEMTIER_PIPELINE (16).
+# VALKEY_PORT (6409), KEYDB_PORT (6419), MEMTIER_THREADS (4), MEMTIER_CLIENTS (12 per thread), MEMTIER_SECONDS (5 per
+# test) or MEMTIER_REQUESTS (per client), MEMTIER_PIPELINE (16), MEMTIER_KEYS (100000), MEMTIER_BYTES (values of this
+# size instead of 64 and 1024 bytes: only SET, GET and 1:1, with pipelines and without).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
-need memtier_benchmark "install its package, or build it from source and put it in PATH"
-need redis-cli "install the package redis-tools"
-MEMTIER_THREADS=${MEMTIER_THREADS:-4}
-MEMTIER_CLIENTS=${MEMTIER_CLIENTS:-12}
-MEMTIER_SECONDS=${MEMTIER_SECONDS:-5}
+memtier_settings 4 12
 MEMTIER_PIPELINE=${MEMTIER_PIPELINE:-16}
-KEYS=100000
-
-run_memtier() { # port, bytes, arguments
-    local port=$1 bytes=$2
-    shift 2
-    memtier_benchmark --server 127.0.0.1 --port "$port" --protocol redis --data-size "$bytes" --hide-histogram \
-        --print-percentiles 99 --key-minimum 1 --key-maximum "$KEYS" "$@" 2>"$bench_work/memtier.log" ||
-        fail "memtier_benchmark failed on port $port: $(tail -n 3 "$bench_work/memtier.log")"
-}
-
-# Sets every key once, so that no GET is a miss.
-fill_memtier() { # port, bytes
-    run_memtier "$1" "$2" --ratio 1:0 --pipeline 100 --threads 1 --clients 1 --requests allkeys --key-pattern P:P >/dev/null
-}
-
-# The totals come last in the file: the count, the count and latencies of each second, and the latencies of all. The
-# rate is computed with the requested duration: the duration that memtier_benchmark reports is sometimes zero, sometimes
-# twice as long.
-memtier() { # port, ratio of SET to GET, bytes, pipeline; prints operations per second and milliseconds
-    local json=$bench_work/memtier.json
-    run_memtier "$1" "$3" --ratio "$2" --pipeline "$4" --threads "$MEMTIER_THREADS" --clients "$MEMTIER_CLIENTS" \
-        --test-time "$MEMTIER_SECONDS" --json-out-file "$json" >/dev/null
-    awk -F : -v seconds="$MEMTIER_SECONDS" '
-        /"Totals"/ { inside = 1 }
-        inside && count == "" && /"Count"/ { count = $2 }
-        inside && /"p99.00"/ { p99 = $2 }
-        END { if (count <= 0) exit 1; printf "%d %.2f\n", count / seconds, p99 }' "$json" ||
-        fail "memtier_benchmark counted no requests on port $1"
-}
+MEMTIER_KEYS=${MEMTIER_KEYS:-100000}
+MEMTIER_BYTES=${MEMTIER_BYTES:-}
+P=$MEMTIER_PIPELINE
+if [ -n "$MEMTIER_BYTES" ]; then
+    rows=()
+    for pipeline in 1 "$P"; do
+        rows+=("SET 1:0 $MEMTIER_BYTES $pipeline" "GET 0:1 $MEMTIER_BYTES $pipeline" "1:1 1:1 $MEMTIER_BYTES $pipeline")
+    done
+else
+    rows=("SET 1:0 64 $P" "GET 0:1 64 $P" "1:10 1:10 64 $P" "1:1 1:1 64 $P" "SET 1:0 1024 $P" "GET 0:1 1024 $P"
+        "SET 1:0 64 1" "GET 0:1 64 1" "1:1 1:1 64 1")
+fi
+keys=(--key-minimum 1 --key-maximum "$MEMTIER_KEYS")
 
 comparison_servers
-columns=()
-for name in "${bench_names[@]}"; do columns+=("$name, ops/s" "$name, p99 ms"); done
-echo "Operations per second and the 99th percentile of latency:"
+echo "Operations per second:"
 echo
-describe "threads=$MEMTIER_THREADS clients-per-thread=$MEMTIER_CLIENTS seconds-per-test=$MEMTIER_SECONDS keys=$KEYS" \
+describe "threads=$MEMTIER_THREADS clients-per-thread=$MEMTIER_CLIENTS $memtier_length keys=$MEMTIER_KEYS" \
     "cores=$(nproc)"
-table_begin "" test "${columns[@]}"
-P=$MEMTIER_PIPELINE
+table_begin "" test "${bench_names[@]}"
 filled=""
-for row in "SET 1:0 64 $P" "GET 0:1 64 $P" "1:10 1:10 64 $P" "1:1 1:1 64 $P" "SET 1:0 1024 $P" "GET 0:1 1024 $P" \
-    "SET 1:0 64 1" "GET 0:1 64 1"; do
+for row in "${rows[@]}"; do
     read -r label ratio bytes pipeline <<<"$row"
-    cells=("$label ($bytes B, P=$pipeline)")
-    for port in "${bench_ports[@]}"; do
-        [ "$filled" = "$bytes" ] || fill_memtier "$port" "$bytes"
-        read -ra figures < <(memtier "$port" "$ratio" "$bytes" "$pipeline")
-        [ "${#figures[@]}" -eq 2 ] || exit 1
-        cells+=("${figures[@]}")
+    label="$label ($bytes B, P=$pipeline)"
+    cells=("$label")
+    for index in "${!bench_ports[@]}"; do
+        port=${bench_ports[$index]} name=${bench_names[$index]}
+        # Sets every key once, so that no GET is a miss.
+        [ "$filled" = "$bytes" ] || run_memtier "$port" "${keys[@]}" --data-size "$bytes" --ratio 1:0 --pipeline 100 \
+            --threads 1 --clients 1 --requests allkeys --key-pattern P:P >/dev/null
+        measure_memtier "$port" "${keys[@]}" --data-size "$bytes" --ratio "$ratio" --pipeline "$pipeline"
+        figures=$(memtier_figures Totals "$port")
+        read -r rate latencies <<<"$figures"
+        rate_of[$label,$name]=$rate
+        latencies_of[$label,$name]=$(cut -d " " -f 1-5 <<<"$latencies")
+        cells+=("$rate")
     done
     filled=$bytes
+    compared_tests+=("$label")
     table_row "${cells[@]}"
 done
+latency_table average p50 p99 p99.9 maximum
+ratio_table

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # The cost of persistence, ember and redis-server: SET with an append-only file (throughput, p99 and the server's CPU
-# time), and the time to save and load many keys. For the first table servers are on one core and the load on another;
-# saving and loading use all cores. Settings: BENCH_REQUESTS (300000 per measurement, ten times as many with pipelines),
-# BENCH_ROUNDS (3, the median counts), BENCH_CLIENTS (50), BENCH_KEYS (200000 distinct keys), KEY_COUNT (5000000 keys of
-# 64-byte values to save).
+# time; ember in both modes), and the time to save and load many keys. For the first table servers are on one core and the
+# load on another; saving and loading use all cores. With --ember-only, only ember is measured. Settings: BENCH_REQUESTS
+# (300000 per measurement, ten times as many with pipelines), BENCH_ROUNDS (3, the median counts), BENCH_CLIENTS (50),
+# BENCH_KEYS (200000 distinct keys), KEY_COUNT (5000000 keys of 64-byte values to save).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-benchmark "install the package redis-tools"
@@ -20,7 +20,7 @@ requests=${BENCH_REQUESTS:-300000}
 measure() { # name, pipeline: requests per second, p99 and CPU time per operation
     local port="$1_port" pid="$1_pid" before rate p99
     before=$(cpu_ticks "${!pid}")
-    read -r rate p99 < <(requests_and_p99 "${!port}" set 64 "$2")
+    read -r rate _ p99 _ < <(requests_and_latencies "${!port}" set 64 "$2")
     echo "$rate" >>"$bench_work/$1-rate"
     echo "$p99" >>"$bench_work/$1-p99"
     echo $((($(cpu_ticks "${!pid}") - before) * 1000000000 / $(getconf CLK_TCK) / BENCH_REQUESTS)) >>"$bench_work/$1-ns"
@@ -30,15 +30,18 @@ programs=(ember)
 if has_peer "$redis_program"; then programs=(redis ember); fi
 servers=()
 columns=()
-for program in "${programs[@]}"; do
-    command=("$redis_program")
-    [ "$program" = redis ] || command=("$(ember_server)" --shards 1)
+for program in "${programs[@]}" sharded; do
+    case $program in
+        redis) command=("$redis_program") title=redis ;;
+        ember) command=("$(ember_server)" --shards 1 --concurrent yes) title=ember ;;
+        sharded) command=("$(ember_server)" --shards 1 --concurrent no) title="ember sharded" ;;
+    esac
     for policy in none everysec always; do
         file=(--appendonly yes --auto-aof-rewrite-percentage 0 --appendfsync "$policy")
         [ "$policy" != none ] || file=(--appendonly no)
         start_pinned "${program}_$policy" "${command[@]}" "${file[@]}"
         servers+=("${program}_$policy")
-        columns+=("$program, $policy")
+        columns+=("$title, $policy")
     done
 done
 echo "SET of 64 bytes with an append-only file, by appendfsync:"
@@ -55,12 +58,15 @@ for pipeline in 1 16; do
     rates=("P=$pipeline, requests/s")
     latencies=("P=$pipeline, p99 in ms")
     times=("P=$pipeline, CPU ns per operation")
+    ratios=("P=$pipeline, requests/s compared with none")
     for name in "${servers[@]}"; do
         rates+=("$(median <"$bench_work/$name-rate")")
+        ratios+=("$(ratio "${rates[-1]}" "$(median <"$bench_work/${name%_*}_none-rate")")")
         latencies+=("$(median <"$bench_work/$name-p99")")
         times+=("$(median <"$bench_work/$name-ns")")
     done
     table_row "${rates[@]}"
+    table_row "${ratios[@]}"
     table_row "${latencies[@]}"
     table_row "${times[@]}"
 done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Throughput of ember alone in about ten seconds. Settings: BENCH_REQUESTS, BENCH_CLIENTS, BENCH_PIPELINE,
-# BENCH_THREADS.
+# BENCH_THREADS, BENCH_KEYS.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 benchmark_settings

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The table of KVBench for every store, each with a dedicated server, next to KVBench's figures: as Markdown on standard
-# output, as CSV, and as a chart of SETs and one of GETs in the folder of the results. Settings: BENCH_REQUESTS
+# output and in a file, as CSV, and as a chart of SETs and one of GETs in the folder of the results. Settings: BENCH_REQUESTS
 # (1000000, on as many keys), STORES_SECONDS (instead of a number of requests), STORES_FOLDER (folder of the stores,
 # which selects the disk; default: the folder of the results).
 set -euo pipefail
@@ -15,7 +15,7 @@ file=$bench_results/bench-stores-$bench_time.csv
 "$(ember_cli)" benchmark --matrix stores --server-program "$(ember_server)" --folder "$STORES_FOLDER" --threads "$(nproc)" \
     "${amount[@]}" -r "$BENCH_REQUESTS" --csv >"$file" 2>"$bench_work/said" || { cat "$bench_work/said" >&2; exit 1; }
 grep -v '^The last two columns' "$bench_work/said" >&2 || true
-bench_files+=("$file")
+bench_files+=("$file" "${file%.csv}.md")
 
 # Cells contain no commas and no line ends; those of the first line are names.
 awk -F '","' '{
@@ -23,7 +23,7 @@ awk -F '","' '{
     for (column = 1; column <= NF; column++) line = line " " $column " |"
     print line
     if (NR == 1) { line = "|"; for (column = 1; column <= NF; column++) line = line "---|"; print line }
-}' "$file"
+}' "$file" | tee "${file%.csv}.md"
 # The origin of KVBench's figures.
 echo
 grep '^The last two columns' "$bench_work/said"

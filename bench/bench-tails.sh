@@ -3,6 +3,7 @@
 # throughput of ember with one worker and redis-server, both on one core, the load on another. Settings: BENCH_REQUESTS
 # (1000000 per measurement), BENCH_ROUNDS (3, the median counts; each begins with empty servers), BENCH_CLIENTS (50),
 # BENCH_PIPELINE (16), ELEMENT_COUNT (1000000 keys or elements to choose from), VALUE_SIZE (64).
+# With --ember-only, only ember is measured.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-benchmark "install the package redis-tools"

@@ -2,7 +2,7 @@
 # Memory, and the server's CPU time per operation, of lists, hashes, sets, sorted sets, streams and scripts: ember with
 # one worker and redis-server, both on one core, the load on another. Settings: ELEMENT_COUNT (1000000 in each value),
 # BENCH_REQUESTS (1000000 per measurement), BENCH_ROUNDS (3, the median counts), BENCH_CLIENTS (50), BENCH_PIPELINE
-# (16).
+# (16). With --ember-only, only ember is measured.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 need redis-benchmark "install the package redis-tools"

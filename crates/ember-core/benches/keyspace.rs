@@ -4,21 +4,22 @@
 //! `cargo bench -p emberkv-core`. Each figure is the time of one command. A batch is 64 commands, run like a server's
 //! batch: hash all keys, prefetch table lines, prefetch entries, run.
 
+#[path = "support/thread.rs"]
+mod thread;
+
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use ember_protocol::{OwnedBatch, Protocol, Reply};
+use ember_protocol::OwnedBatch;
 use emberkv_core::call::DataCommand;
-use emberkv_core::commands::FAMILIES;
-use emberkv_core::dispatch::{self, Access, Context, Waiting};
-use emberkv_core::keys::Guards;
-use emberkv_core::keyspace::{Keyspace, KeyspaceOptions};
-use emberkv_core::turn::{Random, Turn};
+use emberkv_core::keyspace::Keyspace;
+use emberkv_core::turn::Random;
+
+use thread::{BATCH, Thread, command, keyspace};
 
 const KEYS: u64 = 1_000_000;
-const BATCH: usize = 64;
 /// The number of different batches: enough that keys differ from one batch to the next, and few enough that the batches
 /// themselves stay in the cache.
 const BATCHES: usize = 4096;
@@ -26,16 +27,6 @@ const VALUE: [u8; 64] = [b'v'; 64];
 
 fn key(number: u64) -> Vec<u8> {
     format!("key:{number:012}").into_bytes()
-}
-
-fn command(name: &str) -> &'static DataCommand {
-    let mut all = FAMILIES.iter().copied().flatten().copied().flatten();
-    all.find(|command| command.spec.name == name).expect("the command exists")
-}
-
-fn keyspace() -> Keyspace {
-    let options = KeyspaceOptions::default();
-    Keyspace::new(&options).expect("the system gives random bytes")
 }
 
 /// Returns batches of the command `name` on keys whose numbers `choose` returns.
@@ -49,41 +40,6 @@ fn batches(name: &[u8], mut choose: impl FnMut() -> u64) -> Vec<OwnedBatch> {
         batch
     };
     (0..BATCHES).map(batch).collect()
-}
-
-struct Thread<'k> {
-    keyspace: &'k Keyspace,
-    turn: Turn,
-    reply: Reply,
-}
-
-impl<'k> Thread<'k> {
-    fn new(keyspace: &'k Keyspace, seed: u64) -> Thread<'k> {
-        Thread { keyspace, turn: Turn::new(1, seed), reply: Reply::new(Protocol::Resp2) }
-    }
-
-    fn run(&mut self, command: &DataCommand, batch: &OwnedBatch) {
-        let mut hashes = [self.keyspace.hash(&[]); BATCH];
-        for (number, hash) in hashes.iter_mut().enumerate() {
-            *hash = self.keyspace.hash(batch.command(number).at(1));
-            self.keyspace.prefetch_shard(*hash);
-        }
-        hashes.iter().for_each(|&hash| self.keyspace.prefetch_group(hash));
-        hashes.iter().for_each(|&hash| self.keyspace.prefetch_entry(0, hash));
-        let mut guards = Guards::None;
-        self.reply.clear();
-        for (number, &hash) in hashes.iter().enumerate() {
-            let Thread { keyspace, turn, reply } = self;
-            let mut context =
-                Context { keyspace, guards: &mut guards, turn, database: 0, waiting: Waiting::Never };
-            let args = batch.command(number);
-            let result = dispatch::run(command, Access::One(1), Some(hash), &mut context, args, reply);
-            result.expect("GET and SET succeed");
-        }
-        guards.release(self.keyspace, &mut self.turn);
-        self.keyspace.publish_bytes(std::mem::take(&mut self.turn.growth_bytes));
-        black_box(&self.reply);
-    }
 }
 
 fn fill(keyspace: &Keyspace) {

@@ -184,6 +184,16 @@ fn reading_and_overwriting_small_strings_allocates_nothing() {
 }
 
 #[test]
+fn flushing_an_empty_keyspace_allocates_only_the_list_of_locks() {
+    let mut bench = Bench::new();
+    bench.run(&pipeline("SET key# value#"));
+    for words in ["FLUSHALL", "FLUSHDB", "FLUSHALL SYNC"] {
+        assert_eq!(bench.allocations(&pipeline_of(1, words)), 1, "{words}");
+    }
+    bench.keyspace.check_invariants();
+}
+
+#[test]
 fn reading_lists_allocates_nothing_and_pushing_only_for_nodes() {
     /// The maximum number of allocations for list nodes: a node of 8 KiB grows in about thirty steps and contains about
     /// 700 elements of this size.

@@ -2,7 +2,9 @@
 
 mod announcement;
 
+use std::fs::{self, DirBuilder};
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -75,6 +77,10 @@ use crate::worker::Worker;
 /// connection is served.
 const LOADS_UNSEEN: Duration = Duration::from_millis(200);
 
+/// The permissions of a data directory that the server creates: its files contain all data, also those that ACL users
+/// may not read.
+const DIRECTORY_MODE: u32 = 0o700;
+
 /// The exit code after a second SIGINT or SIGTERM.
 const EXIT_INTERRUPTED: i32 = 1;
 
@@ -85,8 +91,11 @@ const EXIT_INTERRUPTED: i32 = 1;
 pub(crate) fn serve(handle: ConfigHandle) -> Result<(), String> {
     let config = handle.snapshot();
     outlive_file_size_limit()?;
-    enter(&config)?;
+    let created = enter(&config)?;
     let log = LogHandle::start(&config)?;
+    if let Some(directory) = created {
+        tracing::info!("created the data directory {directory}");
+    }
     serve_with_log(handle, log).inspect_err(|error| tracing::error!("{error}"))
 }
 
@@ -249,31 +258,44 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
 }
 
 /// Checks whether [`serve`] would start with this configuration, as far as possible without side effects: does not open
-/// ports and does not read the data set.
+/// ports, does not read the data set, and removes the data directory again if it creates it.
 ///
 /// # Errors
 /// Returns a line for each mistake.
 pub(crate) fn check(handle: &ConfigHandle) -> Result<(), String> {
     let config = handle.snapshot();
-    enter(&config)?;
+    let created = enter(&config)?;
     let (mut registry, _) = Registry::new(commands::FAMILIES);
     let renamed = rename_commands(&mut registry, &config.renames);
     let grammar = Grammar::of(&registry, &config);
     let users = Acl::new(grammar, b"").load_at_start(&config.users, &config.aclfile, grammar);
     let checks = [renamed, users, Tls::new(&config).map(drop), FileEncryption::new(&config).map(drop)];
     let node = cluster::starting::open(handle).map(drop);
-    let mistakes: Vec<String> = checks.into_iter().chain([node]).filter_map(Result::err).collect();
+    let mut mistakes: Vec<String> = checks.into_iter().chain([node]).filter_map(Result::err).collect();
+    if let Some(directory) = created
+        && let Err(error) = fs::remove_dir(&directory)
+    {
+        mistakes.push(format!("cannot remove '{directory}' after the check: {error}"));
+    }
     if mistakes.is_empty() { Ok(()) } else { Err(mistakes.join("\n")) }
 }
 
-/// Makes the data directory the working directory.
-fn enter(config: &Config) -> Result<(), String> {
-    if config.store != Store::None {
-        std::fs::create_dir_all(&config.dir)
-            .map_err(|error| format!("cannot create path '{}': {error}", full_path(&config.dir)))?;
+/// Makes the data directory the working directory. Creates it if it is missing. Missing parents are created only for
+/// the directory of a store: a missing parent of `dir` is rather a typing error or a disk that is not mounted, and the
+/// server would start without its data. Returns the full path of the directory if it was created.
+fn enter(config: &Config) -> Result<Option<String>, String> {
+    let directory = Path::new(&config.dir);
+    let path = full_path(directory);
+    let is_store = config.store != Store::None;
+    let is_missing = !directory.exists();
+    if is_missing
+        && let Err(error) = DirBuilder::new().recursive(is_store).mode(DIRECTORY_MODE).create(directory)
+    {
+        let name = if is_store { "path" } else { "dir" };
+        return Err(format!("cannot create {name} '{path}': {error}"));
     }
-    std::env::set_current_dir(&config.dir)
-        .map_err(|error| format!("cannot use dir '{}': {error}", full_path(&config.dir)))
+    std::env::set_current_dir(directory).map_err(|error| format!("cannot use dir '{path}': {error}"))?;
+    Ok(is_missing.then_some(path))
 }
 
 /// Renames and removes commands as configured by the `rename-command` lines.

@@ -1,5 +1,5 @@
-//! Helpers for the tests of several crates: servers as child processes, a raw RESP client, replies formatted as by
-//! redis-cli.
+//! Helpers for the tests and benchmarks of several crates: servers as child processes, a raw RESP client, replies
+//! formatted as by redis-cli, times of operations.
 //!
 //! A server is accessed only through its command line and its sockets, so every helper works with `redis-server`, too,
 //! which is how the two servers are compared. Replies are parsed by `ember_protocol::client`, which the server does not
@@ -12,6 +12,7 @@ mod documents;
 mod events;
 mod generated;
 mod http;
+mod operation_times;
 mod pace;
 mod ports;
 mod proxy;
@@ -28,6 +29,7 @@ pub use ember_protocol::client::{Value, encode_command, quote, split_arguments};
 pub use events::{Event, EventStream};
 pub use generated::assert_generated;
 pub use http::{HttpAnswer, http_exchange, http_get};
+pub use operation_times::{OperationTimes, clock_time, times_table};
 pub use pace::Pace;
 pub use ports::free_port;
 pub use proxy::Proxy;

@@ -1,7 +1,12 @@
-//! Measures the cost of an index: distances, insertions, searches and their recall, memory, removals.
+//! Measures the cost of an index: additions, searches and their recall, memory, removals.
+//!
+//! Prints a table of additions and of searches of the ten nearest vectors, for a graph (HNSW), lists (IVF) and an exact
+//! search (FLAT) of 32-bit floats: operations per second, P50, P99, P99.9, and the recall. For a million vectors, which
+//! take some minutes: `VECTORS=1000000 cargo bench --bench vector_bench`.
 //!
 //! `VECTORS`, `DIMENSIONS` and `FILE` (rows of 32-bit floats, little-endian; the last thousand are the queries)
-//! determine the data; by default it is generated. With `CURVE` the benchmark prints one line for each kind of index,
+//! determine the data; by default it is generated. With `SCALARS` the benchmark prints insertions, searches by width and
+//! removals of graphs of bytes, floats and bits instead. With `CURVE` it prints one line for each kind of index,
 //! with fields separated by tabs: `curve`, a name, microseconds per added vector, bytes per vector, and recall and
 //! searches per second for each width. Then it prints the cost of filters that pass a random share of all vectors:
 //! `filter`, a name, the share, recall and searches per second at a width of 100 (16 lists). The time of a query is
@@ -14,6 +19,7 @@ use std::fs;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use ember_testkit::{OperationTimes, clock_time, times_table};
 use ember_vector::{Config, Index, Kind, Metric, Prepared, Scalar, Scratch};
 
 #[path = "../tests/index/data.rs"]
@@ -25,6 +31,21 @@ const BUILD_WIDTH: usize = 200;
 const NEAREST: usize = 10;
 /// The number of times that each query of a curve is run.
 const ROUNDS: usize = 6;
+/// The number of near vectors that a search of a graph compares, and the number of lists that a search of lists reads.
+const GRAPH_WIDTH: usize = 100;
+const LISTS_WIDTH: usize = 16;
+/// The number of searches of the table, which P99.9 needs, and the duration after which the queries are not repeated.
+/// In a test each query runs once.
+const SEARCHES: u64 = 10_000;
+const SEARCH_TIME: Duration = Duration::from_secs(20);
+/// The number of vectors per list: four times as many as lists need to be built.
+const VECTORS_PER_LIST: usize = 39 * 4;
+const LISTS_MAX: usize = 1024;
+
+/// Returns whether Cargo runs the benchmark as a test, which should be short.
+fn is_test() -> bool {
+    !env::args().any(|argument| argument == "--bench")
+}
 
 fn number(name: &str, default: usize) -> usize {
     env::var(name).map_or(default, |text| text.parse().unwrap())
@@ -36,9 +57,7 @@ fn each(duration: Duration, count: usize) -> f64 {
 
 fn main() {
     let dim = number("DIMENSIONS", 384);
-    // Cargo also runs benchmarks as tests, which should be short.
-    let is_test = !env::args().any(|argument| argument == "--bench");
-    let count = number("VECTORS", if is_test { 500 } else { 20_000 });
+    let count = number("VECTORS", if is_test() { 500 } else { 20_000 });
     let all: Vec<Vec<f32>> = match env::var("FILE") {
         Err(_) => data::vectors(count + QUERIES, dim, 1),
         Ok(path) => {
@@ -50,7 +69,7 @@ fn main() {
     let (vectors, queries) = all.split_at(all.len() - QUERIES);
     if env::var("CURVE").is_ok() {
         let vectors = &vectors[..count.min(vectors.len())];
-        let lists = (vectors.len() / 39 / 4).clamp(1, 1024);
+        let lists = lists_for(vectors.len());
         let exact = all_nearest(vectors, queries, dim);
         let only = env::var("ONLY").unwrap_or_default();
         let graph = Kind::Hnsw { links: LINKS };
@@ -71,8 +90,89 @@ fn main() {
         }
         return;
     }
-    for scalar in [Scalar::Int8, Scalar::F32, Scalar::Binary] {
-        measure(vectors, queries, dim, scalar);
+    if env::var("SCALARS").is_ok() {
+        for scalar in [Scalar::Int8, Scalar::F32, Scalar::Binary] {
+            measure(vectors, queries, dim, scalar);
+        }
+        return;
+    }
+    print_types(&vectors[..count.min(vectors.len())], queries, dim);
+}
+
+fn lists_for(vectors: usize) -> usize {
+    (vectors / VECTORS_PER_LIST).clamp(1, LISTS_MAX)
+}
+
+/// Adds the vectors to an index of each type, searches them, and prints the times. The exact search determines the recall
+/// of the other types.
+fn print_types(vectors: &[Vec<f32>], queries: &[Vec<f32>], dim: usize) {
+    let lists = lists_for(vectors.len());
+    let mut exact: Vec<Vec<u32>> = Vec::new();
+    let mut rows: Vec<(String, OperationTimes, Vec<String>)> = Vec::new();
+    for (name, kind, width) in [
+        ("FLAT", Kind::Flat, 1),
+        ("IVF", Kind::Ivf { lists }, LISTS_WIDTH),
+        ("HNSW", Kind::Hnsw { links: LINKS }, GRAPH_WIDTH),
+    ] {
+        let (index, added) = build_timed(vectors, dim, kind);
+        let (searched, found) = search_timed(&index, queries, width);
+        if kind == Kind::Flat {
+            exact.clone_from(&found);
+        }
+        let hits: usize = found
+            .iter()
+            .zip(&exact)
+            .map(|(found, exact)| found.iter().filter(|slot| exact.contains(slot)).count())
+            .sum();
+        let recall = hits as f64 / exact.iter().map(Vec::len).sum::<usize>() as f64;
+        rows.push((format!("VECTOR.SEARCH, {name}"), searched, vec![format!("{recall:.3}")]));
+        rows.push((format!("VECTOR.ADD, {name}"), added, vec!["-".to_owned()]));
+    }
+    println!(
+        "\nvectors={} dimensions={dim} nearest={NEAREST} links={LINKS} graph-width={GRAPH_WIDTH} lists={lists} \
+         searched-lists={LISTS_WIDTH}, one thread; each figure includes {} ns of the clock\n",
+        vectors.len(),
+        clock_time().as_nanos()
+    );
+    let rows: Vec<_> = rows.iter().map(|(name, times, cells)| (name.clone(), times, cells.clone())).collect();
+    println!("{}", times_table(&["recall@10"], &rows));
+}
+
+/// Adds the vectors to an index. Lists are built when half of the vectors are added, and only the additions after that
+/// are timed, because earlier ones choose no list.
+fn build_timed(vectors: &[Vec<f32>], dim: usize, kind: Kind) -> (Index, OperationTimes) {
+    let (metric, scalar) = (Metric::Cosine, Scalar::F32);
+    let mut index = Index::new(Config { dim, metric, scalar, kind, account: |bytes| bytes }).unwrap();
+    let mut scratch = Scratch::default();
+    let mut times = OperationTimes::default();
+    for (number, vector) in vectors.iter().enumerate() {
+        if number == vectors.len() / 2 && matches!(kind, Kind::Ivf { .. }) {
+            index.train();
+            times = OperationTimes::default();
+        }
+        times.time(|| index.insert(&Prepared::new(vector, metric, scalar), BUILD_WIDTH, &mut scratch));
+    }
+    (index, times)
+}
+
+/// Searches each query at least once, and returns the times and the slots found.
+fn search_timed(index: &Index, queries: &[Vec<f32>], width: usize) -> (OperationTimes, Vec<Vec<u32>>) {
+    let mut scratch = Scratch::default();
+    let mut times = OperationTimes::default();
+    let start = Instant::now();
+    loop {
+        let mut search = |query: &Vec<f32>| {
+            let mut found = Vec::new();
+            times.time(|| {
+                let query = Prepared::new(query, Metric::Cosine, Scalar::F32);
+                found.extend(index.search(&query, NEAREST, width, &mut scratch).iter().map(|hit| hit.slot));
+            });
+            found
+        };
+        let found = queries.iter().map(&mut search).collect();
+        if is_test() || times.count() >= SEARCHES || start.elapsed() >= SEARCH_TIME {
+            return (times, found);
+        }
     }
 }
 

@@ -36,7 +36,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         default: ".",
         mutable: true,
         about: "The working directory: relative paths of `logfile`, `pidfile` and `unixsocket` begin here, and it \
-                contains the data. CONFIG SET changes it while there is no AOF and no snapshot is written.",
+                contains the data. It is created at startup if its parent exists. CONFIG SET changes it while there is no \
+                AOF and no snapshot is written.",
     },
     Parameter {
         name: "pidfile",

@@ -696,20 +696,22 @@ impl ShardData {
     }
 
     /// Removes and returns the contents of a database. O(databases in use). Freeing the returned database may take
-    /// long, so the caller frees it without the lock. If the current snapshot has not saved the whole database yet, the
-    /// contents are passed to the snapshot, and an empty database is returned.
-    pub fn take_database(&mut self, index: usize) -> Database {
-        let mut taken = Database::default();
+    /// long, so the caller frees it without the lock. Returns `None` if the database is empty, or if the current
+    /// snapshot has not saved the whole database yet: then the contents are passed to the snapshot.
+    pub fn take_database(&mut self, index: usize) -> Option<Database> {
+        let mut taken = None;
         if !self.database(index).table.is_empty() {
             let database = self.database_mut(index);
             let emptied = Database::new(database.expiry_name);
-            taken = std::mem::replace(database, emptied);
+            let contents = std::mem::replace(database, emptied);
             if let Some(cold_state) = &mut self.cold_state {
-                cold_state.forget_database(taken.expiry_name);
+                cold_state.forget_database(contents.expiry_name);
                 self.drop_cold_state_if_empty();
             }
             if self.saving.is_some() {
-                self.detach_for_snapshot(std::mem::take(&mut taken));
+                self.detach_for_snapshot(contents);
+            } else {
+                taken = Some(contents);
             }
         }
         // This also removes references to keys that were deleted long ago.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use ember_peers::{require_program, start_redis};
 use ember_testkit::{find_ember_cli, find_ember_server, free_port};
 
-/// Environment variables with values so small that a script ends within seconds.
+/// Environment variables with values so small that a script ends within seconds. A script receives those that it has.
 const SMALL: [(&str, &str); 7] = [
     ("BENCH_REQUESTS", "1000"),
     ("BENCH_ROUNDS", "1"),
@@ -22,7 +22,14 @@ const SMALL: [(&str, &str); 7] = [
 ];
 
 /// Variables of the test's environment that would affect the scripts.
-const PORTS: [&str; 4] = ["EMBER_CONCURRENT_PORT", "EMBER_SHARDED_PORT", "REDIS_PORT", "DRAGONFLY_PORT"];
+const PORTS: [&str; 6] = [
+    "EMBER_CONCURRENT_PORT",
+    "EMBER_SHARDED_PORT",
+    "REDIS_PORT",
+    "VALKEY_PORT",
+    "KEYDB_PORT",
+    "DRAGONFLY_PORT",
+];
 
 /// Rows of cells; the first row contains the names of the columns.
 type Table = Vec<Vec<String>>;
@@ -61,9 +68,15 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-fn run(script: &str, folder: &Folder, variables: &[(&str, &str)]) -> Output {
+/// Runs a command line whose first word is a script.
+fn run(line: &str, folder: &Folder, variables: &[(&str, &str)]) -> Output {
     require_program("redis-benchmark");
-    let mut command = Command::new(root().join("bench").join(script));
+    let (script, arguments) = line.split_once(' ').unwrap_or((line, ""));
+    let path = root().join("bench").join(script);
+    let text = fs::read_to_string(&path).unwrap();
+    let head: String = text.lines().take_while(|line| line.starts_with('#')).collect();
+    let mut command = Command::new(path);
+    command.args(arguments.split_whitespace());
     for port in PORTS {
         command.env(port, free_port().to_string());
     }
@@ -72,7 +85,7 @@ fn run(script: &str, folder: &Folder, variables: &[(&str, &str)]) -> Output {
         .env("EMBER_CLI", find_ember_cli())
         .env("BENCH_RESULTS", folder.0.join("results"))
         .env_remove("REDIS_SERVER")
-        .envs(SMALL)
+        .envs(SMALL.into_iter().filter(|(name, _)| head.contains(name)))
         .envs(variables.iter().copied());
     command.output().unwrap()
 }
@@ -117,11 +130,17 @@ fn csv_cells(line: &str) -> Vec<String> {
     cells
 }
 
+/// Returns the files with results that end with `extension`, ordered by name.
+fn results(folder: &Folder, extension: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder.0.join("results")).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut paths: Vec<PathBuf> = paths.filter(|path| path.extension().unwrap() == extension).collect();
+    paths.sort();
+    paths
+}
+
 /// Returns the tables of all CSV files in the folder, ordered by file name, without the column of conditions.
 fn csv_tables(folder: &Folder, script: &str) -> Vec<Table> {
-    let entries = fs::read_dir(folder.0.join("results")).unwrap();
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
     let table = |path: &PathBuf| {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         assert!(name.starts_with(script.trim_end_matches(".sh")) && name.ends_with("Z.csv"), "{name}");
@@ -132,20 +151,39 @@ fn csv_tables(folder: &Folder, script: &str) -> Vec<Table> {
         assert!(conditions[1..].iter().all(|setup| setup.contains('=')), "{name}: {conditions:?}");
         table
     };
-    paths.iter().map(table).collect()
+    results(folder, "csv").iter().map(table).collect()
 }
 
-/// Runs a script that must succeed, and returns its printed tables, which must equal the tables in the CSV files.
-fn tables(script: &str, variables: &[(&str, &str)]) -> (Vec<Table>, String) {
+/// Returns the tables of all Markdown files in the folder, each of which has the conditions in its first line.
+fn written_markdown_tables(folder: &Folder) -> Vec<Table> {
+    let texts = results(folder, "md").into_iter().map(|path| fs::read_to_string(path).unwrap());
+    let tables = texts.map(|text| {
+        assert!(text.lines().next().unwrap().contains('='), "{text}");
+        markdown_tables(&text)
+    });
+    tables.flatten().collect()
+}
+
+/// Runs a script that must succeed, and returns its printed tables, which must equal the tables in the files.
+fn tables(line: &str, variables: &[(&str, &str)]) -> (Vec<Table>, String) {
+    let script = line.split(' ').next().unwrap();
     let folder = Folder::new(script);
-    let output = run(script, &folder, variables);
+    tables_in(&folder, line, variables)
+}
+
+/// Does what [`tables`] does, with the results in a folder that the caller reads, too.
+fn tables_in(folder: &Folder, line: &str, variables: &[(&str, &str)]) -> (Vec<Table>, String) {
+    let script = line.split(' ').next().unwrap();
+    let output = run(line, folder, variables);
     let (printed, log) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{script}: {printed}\n{log}");
     let tables = markdown_tables(printed);
-    let (mut sorted, mut written) = (tables.clone(), csv_tables(&folder, script));
+    let mut sorted = tables.clone();
     sorted.sort();
-    written.sort();
-    assert_eq!(sorted, written, "{script}");
+    for mut written in [csv_tables(folder, script), written_markdown_tables(folder)] {
+        written.sort();
+        assert_eq!(sorted, written, "{script}");
+    }
     for table in &tables {
         assert!(table.len() > 1, "{script}: {table:?}");
         for line in &table[1..] {
@@ -176,15 +214,85 @@ fn bench_quick_measures_both_modes() {
 }
 
 #[test]
-fn bench_and_compare_redis_have_a_column_for_each_server() {
+fn bench_and_compare_redis_have_rates_latencies_and_ratios_of_each_server() {
     for (script, lines) in [("bench.sh", 6), ("compare-redis.sh", 8)] {
         let (tables, log) = tables(script, &[]);
-        assert_eq!((tables.len(), tables[0].len()), (1, lines + 1), "{script}");
+        let servers = tables[0][0].len() - 1;
+        let rows: Vec<usize> = tables.iter().map(Vec::len).collect();
+        assert_eq!(rows, [lines + 1, lines * servers + 1, lines + 1], "{script}");
         for name in ["ember concurrent", "ember sharded", "redis"] {
             assert!(column(&tables[0], name).iter().all(|rate| *rate > 100.0), "{script}: {tables:?}");
         }
-        let has_dragonfly = tables[0][0].iter().any(|name| name == "dragonfly");
-        assert_eq!(has_dragonfly, !log.contains("dragonfly is not installed: skipped"), "{log}");
+        for name in ["p50", "p99", "p100"] {
+            assert!(column(&tables[1], name).iter().all(|latency| *latency > 0.0), "{script}: {tables:?}");
+        }
+        let rate = |name: &str| column(&tables[0], name)[0];
+        let ratio = column(&tables[2], "ember sharded / redis")[0];
+        assert!((ratio - rate("ember sharded") / rate("redis")).abs() < 0.01, "{script}: {tables:?}");
+        for peer in ["valkey", "keydb", "dragonfly"] {
+            let is_measured = tables[0][0].iter().any(|name| name == peer);
+            let is_skipped = log.lines().any(|line| line.starts_with(peer) && line.ends_with("skipped"));
+            assert_eq!(is_measured, !is_skipped, "{peer}: {log}");
+        }
+    }
+}
+
+#[test]
+fn servers_to_compare_with_have_columns_where_they_are_installed() {
+    let programs = Folder::new("peers");
+    for name in ["valkey-server", "keydb-server", "dragonfly"] {
+        // A substitute for the server, whose first argument is a port.
+        programs.add_program(
+            name,
+            "#!/bin/sh\nexec redis-server --port \"$2\" --bind 127.0.0.1 --save '' >/dev/null\n",
+        );
+    }
+    let (tables, _) = tables("bench.sh", &[("PATH", &programs.path())]);
+    let names = ["ember concurrent", "ember sharded", "redis", "valkey", "keydb", "dragonfly"];
+    assert_eq!(tables[0][0][1..], names);
+    let ratios = &tables[2][0];
+    assert!(ratios.len() == 9 && ratios.iter().any(|name| name == "ember concurrent / keydb"), "{ratios:?}");
+}
+
+#[test]
+fn bench_parallel_compares_one_load_process_with_several() {
+    let variables = [("BENCH_PROCESSES", "3"), ("BENCH_REQUESTS", "3000")];
+    let (tables, _) = tables("bench-parallel.sh", &variables);
+    let servers: Vec<&str> = tables[0][1..4].iter().map(|line| line[0].as_str()).collect();
+    assert_eq!(servers, ["ember concurrent", "ember sharded", "redis"]);
+    for name in ["one process", "3 processes"] {
+        assert!(column(&tables[0], name).iter().all(|rate| *rate > 100.0), "{tables:?}");
+    }
+}
+
+#[test]
+fn bench_workers_has_a_line_for_each_number_of_workers_and_a_chart() {
+    let folder = Folder::new("workers");
+    let (tables, _) = tables_in(&folder, "bench-workers.sh --ember-only", &[("WORKER_COUNTS", "1 3")]);
+    for table in &tables {
+        assert_eq!(table[0], ["test, workers", "ember concurrent", "ember sharded"]);
+        let lines: Vec<&str> = table[1..].iter().map(|line| line[0].as_str()).collect();
+        assert_eq!(lines, ["SET, 1", "SET, 3", "GET, 1", "GET, 3"]);
+    }
+    assert_eq!(tables.len(), 2);
+    assert_eq!(column(&tables[1], "ember sharded")[0], 1.0);
+    let charts = results(&folder, "svg");
+    let chart = fs::read_to_string(&charts[0]).unwrap();
+    assert!(charts.len() == 1 && chart.contains("Throughput by number of workers"), "{chart}");
+}
+
+#[test]
+fn options_and_settings_without_effect_are_refused() {
+    let folder = Folder::new("refused");
+    for (line, variable, error) in [
+        ("bench-quick.sh --ember-only", ("BENCH_KEYS", "10"), "bench-quick.sh has no option --ember-only"),
+        ("compare-redis.sh --all", ("BENCH_KEYS", "10"), "compare-redis.sh has no option --all"),
+        ("bench-memory.sh", ("BENCH_REQUESTS", "10"), "bench-memory.sh has no setting BENCH_REQUESTS"),
+        ("bench-encryption.sh", ("BENCH_THREADS", "2"), "bench-encryption.sh has no setting BENCH_THREADS"),
+        ("bench-limit.sh", ("MEMTIER_REQUESTS", "10"), "bench-limit.sh has no setting MEMTIER_REQUESTS"),
+    ] {
+        let output = run(line, &folder, &[variable]);
+        assert!(!output.status.success() && text(&output.stderr).contains(error), "{line}: {output:?}");
     }
 }
 
@@ -230,9 +338,10 @@ fn bench_cpu_divides_by_redis() {
 }
 
 #[test]
-fn bench_encryption_compares_encrypted_with_plain() {
+fn bench_encryption_compares_encrypted_with_plain_in_both_modes() {
     let (tables, _) = tables("bench-encryption.sh", &[]);
-    assert_eq!(tables[0].len(), 5);
+    assert_eq!(tables[0].len(), 9);
+    assert!(tables[0][8][0] == "GET (P=16), sharded", "{tables:?}");
     for name in ["plain, requests/s", "encrypted"] {
         assert!(column(&tables[0], name).iter().all(|rate| *rate > 100.0), "{tables:?}");
     }
@@ -305,8 +414,9 @@ fn bench_types_has_memory_and_commands() {
 #[test]
 fn bench_persistence_has_policies_and_files() {
     let (tables, _) = tables("bench-persistence.sh", &[]);
-    assert_eq!((tables.len(), tables[0].len(), tables[1].len()), (2, 7, 3));
-    assert_eq!(tables[0][0][4], "ember, none");
+    assert_eq!((tables.len(), tables[0].len(), tables[1].len()), (2, 9, 3));
+    assert_eq!((&*tables[0][0][4], &*tables[0][0][7]), ("ember, none", "ember sharded, none"));
+    assert_eq!((&*tables[0][2][0], &*tables[0][2][4]), ("P=1, requests/s compared with none", "1.00"));
     assert!(column(&tables[1], "startup, s").iter().all(|seconds| *seconds > 0.0), "{tables:?}");
 }
 
@@ -326,23 +436,52 @@ while [ $# -gt 0 ]; do
     [ "$1" = --json-out-file ] && cat >"$2" <<'END'
 {
   "ALL STATS":{
-    "Gets":{
-      "Count": 5
+    "Sets":{
+      "Count": 10
+      ,"Ops/sec": 2.00
+      ,"KB/sec": 4.00
+      ,"KB/sec RX": 1.00
+      ,"Accumulated Latency": 25
+      ,"Max Latency": 9.000
+      ,"Percentile Latencies":{
+        "p50.00": 2.001
+        ,"p99.00": 3.001
+        ,"p99.90": 4.001
+      }
+    }
+    ,"Gets":{
+      "Count": 20
+      ,"Ops/sec": 2.00
+      ,"Hits/sec": 0.50
+      ,"Misses/sec": 1.50
+      ,"Accumulated Latency": 30
       ,"Percentile Latencies":{
         "p99.00": 9.999
       }
     }
+    ,"Waits":{
+      "Count": 0
+    }
     ,"Totals":{
       "Count": 617280
       ,"Ops/sec": 0.00
-      ,"Time-Serie":{
+      ,"Latency": 0.000
+      ,"Accumulated Latency": 1234560
+      ,"Max Latency": 8.125
+      ,"Time-Serie": {
         "0": {
           "Count": 200000
+          ,"Max Latency": 99.000
+          ,"p99.00": 4.567
+        }
+        ,"1": {
+          "Count": 417280
           ,"p99.00": 4.567
         }
       }
       ,"Percentile Latencies":{
-        "p99.00": 1.231
+        "p50.00": 0.501
+        ,"p99.00": 1.231
         ,"p99.90": 4.561
       }
     }
@@ -361,16 +500,59 @@ fn bench_memtier_reads_the_counts_of_memtier_benchmark() {
         [("PATH", programs.path()), ("MEMTIER_THREADS", "2".into()), ("MEMTIER_PIPELINE", "7".into())];
     let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
     let (tables, _) = tables("bench-memtier.sh", &variables);
-    assert_eq!(tables[0].len(), 9);
-    assert!(column(&tables[0], "redis, ops/s").iter().all(|rate| *rate == 123_456.0), "{tables:?}");
-    assert!(column(&tables[0], "ember sharded, p99 ms").iter().all(|latency| *latency == 1.23), "{tables:?}");
+    assert_eq!((tables.len(), tables[0].len()), (3, 10));
+    assert!(column(&tables[0], "redis").iter().all(|rate| *rate == 123_456.0), "{tables:?}");
+    let servers = tables[0][0].len() - 1;
+    assert_eq!(tables[1].len(), 9 * servers + 1);
+    assert!(tables[1][1..].iter().all(|line| line[1..] == ["2.000", "0.501", "1.231", "4.561", "8.125"]));
+    assert!(column(&tables[2], "ember sharded / redis").iter().all(|ratio| *ratio == 1.0), "{tables:?}");
     let calls = fs::read_to_string(programs.0.join("calls")).unwrap();
-    let mixed = "--ratio 1:10 --pipeline 7 --threads 2 --clients 12 --test-time 5";
-    assert_eq!(
-        calls.lines().filter(|call| call.contains(mixed)).count(),
-        (tables[0][0].len() - 1) / 2,
-        "{calls}"
-    );
+    let mixed = "--ratio 1:10 --pipeline 7 --test-time 5 --threads 2 --clients 12";
+    assert_eq!(calls.lines().filter(|call| call.contains(mixed)).count(), servers, "{calls}");
+}
+
+#[test]
+fn bench_memtier_measures_a_number_of_requests_and_one_value_size_of_ember_alone() {
+    let programs = Folder::new("memtier-requests");
+    programs.add_program("memtier_benchmark", MEMTIER);
+    let path = programs.path();
+    let requests = [("PATH", &*path), ("MEMTIER_REQUESTS", "300"), ("MEMTIER_BYTES", "256")];
+    let (tables, _) = tables("bench-memtier.sh --ember-only", &requests);
+    assert_eq!(tables[0][0], ["test", "ember concurrent", "ember sharded"]);
+    let tests: Vec<&str> = tables[0][1..].iter().map(|line| line[0].as_str()).collect();
+    let expected = ["SET", "GET", "1:1"].map(|test| format!("{test} (256 B, P=1)"));
+    assert_eq!(tests[..3], expected);
+    assert_eq!((tables.len(), tests.len()), (2, 6));
+    let calls = fs::read_to_string(programs.0.join("calls")).unwrap();
+    assert_eq!(calls.matches("--requests 300").count(), 12, "{calls}");
+    assert!(!calls.contains("--test-time"), "{calls}");
+    let both = [requests[0], requests[1], ("MEMTIER_SECONDS", "1")];
+    let output = run("bench-memtier.sh", &programs, &both);
+    assert!(text(&output.stderr).contains("set MEMTIER_REQUESTS or MEMTIER_SECONDS, not both"), "{output:?}");
+}
+
+#[test]
+fn bench_load_has_operations_a_summary_and_numbers_of_workers() {
+    let programs = Folder::new("load-programs");
+    programs.add_program("memtier_benchmark", MEMTIER);
+    let path = programs.path();
+    let variables =
+        [("PATH", &*path), ("MEMTIER_SECONDS", "5"), ("WORKER_COUNTS", "1 2"), ("LOAD_SECONDS", "10")];
+    let (tables, _) = tables_in(&programs, "bench-load.sh", &variables);
+    let servers = tables[2][0].len() - 1;
+    let rows: Vec<usize> = tables.iter().map(Vec::len).collect();
+    assert_eq!(rows, [1 + 3 * servers, 1 + servers, 3]);
+    let line = |name: &str| tables[0].iter().find(|line| line[0] == name).unwrap()[1..].join(" ");
+    assert_eq!(line("redis, Sets"), "2 2.500 2.001 3.001 4.001 9.000 - - 4");
+    assert_eq!(line("redis, Gets"), "4 1.500 0.000 9.999 0.000 0.000 1 3 0");
+    assert_eq!(line("ember sharded, Totals"), "123456 2.000 0.501 1.231 4.561 8.125 - - -");
+    let summary = "ember concurrent 417280 123456 2.000 0.501 1.231 4.561 1.00";
+    assert_eq!(tables[1].iter().find(|line| line[0] == "ember concurrent").unwrap().join(" "), summary);
+    assert!(column(&tables[2], "ember sharded").iter().all(|rate| *rate == 61_728.0), "{tables:?}");
+    assert_eq!(results(&programs, "svg").len(), 1);
+    let calls = fs::read_to_string(programs.0.join("calls")).unwrap();
+    let load = "--ratio 1:1 --data-size 256 --pipeline 1 --key-maximum 10000000 --test-time 5 --threads 24 --clients 50";
+    assert_eq!(calls.lines().filter(|call| call.contains(load)).count(), servers, "{calls}");
 }
 
 #[test]
@@ -445,15 +627,44 @@ fn another_server_is_not_taken_for_ember() {
 }
 
 #[test]
-fn setup_vm_builds_the_server_and_names_missing_packages() {
+fn setup_vm_installs_what_has_no_package_and_builds_the_server() {
     let programs = Folder::new("setup-programs");
     programs.add_program("cargo", "#!/bin/sh\necho \"cargo $*\"\n");
     programs.add_program("apt-cache", "#!/bin/sh\nexit 1\n");
-    let output =
-        Command::new(root().join("bench/setup-vm.sh")).env("PATH", programs.path()).output().unwrap();
-    let said = text(&output.stdout);
-    assert!(output.status.success(), "{said}{}", text(&output.stderr));
-    assert!(said.ends_with("cargo build --release -p ember-server\n"), "{said}");
+    programs.add_program("pkg-config", "#!/bin/sh\n");
+    // A substitute for the sources of memtier_benchmark.
+    programs.add_program("git", "#!/bin/sh\nprintf '#!/bin/sh\\n' >configure\nchmod +x configure\n");
+    programs.add_program("autoreconf", "#!/bin/sh\n");
+    programs.add_program("make", "#!/bin/sh\necho built >memtier_benchmark\nchmod +x memtier_benchmark\n");
+    // A substitute for the download of dragonfly.
+    programs.add_program(
+        "curl",
+        "#!/bin/sh\nname=${7##*/}\nname=${name%.tar.gz}\nfolder=${6%/*}\n\
+         echo loaded >\"$folder/$name\"\ntar -czf \"$6\" -C \"$folder\" \"$name\"\n",
+    );
+    let tools = programs.0.join("tools");
+    let setup = || {
+        let mut command = Command::new(root().join("bench/setup-vm.sh"));
+        let output = command.env("PATH", programs.path()).env("BENCH_TOOLS", &tools).output().unwrap();
+        let printed = text(&output.stdout).to_owned();
+        assert!(output.status.success(), "{printed}{}", text(&output.stderr));
+        printed
+    };
+    assert_eq!(setup(), "cargo build --release -p ember-server\n");
+    let is_installed = |name: &str, contents: &str| {
+        let is_here = Command::new("which").arg(name).output().unwrap().status.success();
+        is_here || fs::read_to_string(tools.join(name)).is_ok_and(|text| text.trim() == contents)
+    };
+    assert!(is_installed("memtier_benchmark", "built") && is_installed("dragonfly", "loaded"));
+    // Without a network, the script names the missing programs.
+    for name in ["git", "curl"] {
+        programs.add_program(name, "#!/bin/sh\nexit 1\n");
+    }
+    let _ = fs::remove_dir_all(&tools);
+    let printed = setup();
+    for name in ["memtier_benchmark", "dragonfly"] {
+        assert!(is_installed(name, "") || printed.contains(&format!("{name} is not installed")), "{printed}");
+    }
 }
 
 #[test]

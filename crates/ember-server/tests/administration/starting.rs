@@ -1,6 +1,7 @@
 //! The log at startup, and after a failed startup.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use ember_testkit::{Server, free_port, wait_until};
@@ -46,6 +47,35 @@ fn the_log_names_version_addresses_and_data_directory() {
     again.kill().unwrap();
     again.wait().unwrap();
     fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn a_missing_data_directory_is_created_for_the_user_of_the_server_only() {
+    let parent = start(&[]).crash().canonicalize().unwrap();
+    let directory = parent.join("data");
+    let check = ["--data-dir", "./data", "--appendonly", "--check-config"];
+    assert!(Command::new(program()).args(check).current_dir(&parent).output().unwrap().status.success());
+    assert!(!directory.exists(), "a check leaves no directory");
+    let port = free_port().to_string();
+    let arguments =
+        ["--data-dir", "./data", "--appendonly", "--port", &port, "--bind", "127.0.0.1", "--logfile", "log"];
+    let mut server = Command::new(program()).args(arguments).current_dir(&parent).spawn().unwrap();
+    let log = || fs::read_to_string(directory.join("log")).unwrap_or_default();
+    wait_until("the server is ready", || log().contains("Ready to accept connections"));
+    let created = format!("created the data directory {}\n", directory.display());
+    assert_eq!(log().matches(&created).count(), 1, "{}", log());
+    assert_eq!(fs::metadata(&directory).unwrap().permissions().mode() & 0o777, 0o700);
+    assert!(directory.join("appendonlydir").is_dir());
+    server.kill().unwrap();
+    server.wait().unwrap();
+    // A missing parent may be a disk that is not mounted.
+    let mut command = Command::new(program());
+    command.args(["--port", &port, "--data-dir", "missing/data"]).current_dir(&parent);
+    let said = ember_testkit::refusal(&mut command);
+    let path = parent.join("missing/data");
+    assert!(said.contains(&format!("cannot create dir '{}': ", path.display())), "{said}");
+    assert!(!parent.join("missing").exists());
+    fs::remove_dir_all(parent).unwrap();
 }
 
 #[test]
