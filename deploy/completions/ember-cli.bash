@@ -28,6 +28,9 @@ _ember__cli() {
             ember__cli,repair)
                 cmd="ember__cli__subcmd__repair"
                 ;;
+            ember__cli,restore)
+                cmd="ember__cli__subcmd__restore"
+                ;;
             *)
                 ;;
         esac
@@ -35,7 +38,7 @@ _ember__cli() {
 
     case "${cmd}" in
         ember__cli)
-            opts="-h -p -s -u -a -n -2 -3 -c -r -i -x -X -e -d -D -v --pass --user --askpass --no-auth-warning --verbose --tls --sni --cacert --cacertdir --insecure --cert --key --quoted-input --eval --raw --no-raw --csv --json --quoted-json --show-pushes --pipe --pipe-timeout --scan --pattern --quoted-pattern --count --bigkeys --memkeys --memkeys-samples --hotkeys --stat --watch --since --latency --latency-history --latency-dist --intrinsic-latency --lru-test --rdb --replica --functions-rdb --help --version benchmark check repair convert"
+            opts="-h -p -s -u -a -n -2 -3 -c -r -i -x -X -e -d -D -v --pass --user --askpass --no-auth-warning --verbose --tls --sni --cacert --cacertdir --insecure --cert --key --quoted-input --eval --raw --no-raw --csv --json --quoted-json --show-pushes --pipe --pipe-timeout --scan --pattern --quoted-pattern --count --bigkeys --memkeys --memkeys-samples --hotkeys --stat --watch --since --latency --latency-history --latency-dist --intrinsic-latency --lru-test --rdb --replica --functions-rdb --help --version benchmark check repair convert restore"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -402,6 +405,44 @@ _ember__cli() {
                     return 0
                     ;;
                 --until)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --encryption-key-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ember__subcmd__cli__subcmd__restore)
+            opts="-o --to --out --dir --databases --dry-run --encryption-key-file"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --to)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --out)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --databases)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

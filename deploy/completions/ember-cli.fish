@@ -86,6 +86,7 @@ complete -c ember-cli -n "__fish_ember_cli_needs_command" -a "benchmark" -d 'Mea
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -a "check" -d 'Check data files for damage, and show what they contain'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -a "repair" -d 'Copy the intact part of a damaged file. The original is not modified'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -a "convert" -d 'Copy an RDB file or AOF, encrypted or unencrypted'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -a "restore" -d 'Write the data set of an AOF at an earlier time to an RDB file. The AOF is not modified'
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s h -d 'Server host name or address' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s p -d 'Server port' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -s s -d 'Server unix socket, instead of host and port' -r -F
@@ -150,3 +151,9 @@ redis-8\t'Redis 7.4 and 8'
 valkey-9\t'Valkey 9'"
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand convert" -l encryption-key-file -d 'File with the keys of encrypted files: 32 bytes, or lines of 64 hexadecimal digits or base64. Default: the keys in the environment variable EMBER_ENCRYPTION_KEY, if set' -r -F
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand convert" -l leave-out -d 'Leave out data that the server does not support: expiries of hash fields, vector sets, vector indexes. Without this option such data is an error that names the keys'
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand restore" -l to -d 'The time: Unix time in seconds or milliseconds, ISO 8601 (2026-11-26T10:00:00Z; UTC without an offset), a time before now (-90s, -5m, -1h, -2d, -1w, -1y), or now. The data set is that of the end of this second' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand restore" -s o -l out -d 'The new RDB file' -r -F
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand restore" -l dir -d 'The data directory of the server, the directory of its AOF, or the manifest of the AOF' -r -F
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand restore" -l databases -d 'The number of databases of the server (`databases`)' -r
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand restore" -l encryption-key-file -d 'File with the keys of encrypted files: 32 bytes, or lines of 64 hexadecimal digits or base64. Default: the keys in the environment variable EMBER_ENCRYPTION_KEY, if set' -r -F
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand restore" -l dry-run -d 'Read all files that are needed and report the result, but write no file'

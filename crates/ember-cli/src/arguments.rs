@@ -11,6 +11,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use ember_benchmark::BenchmarkArguments;
 use ember_client::{ServerOptions, TlsOptions};
+use ember_persistence::restore::DATABASES_MAX;
 
 pub(crate) use tools::{EXIT_USAGE, for_tool};
 
@@ -19,6 +20,7 @@ const TOOLS: &str = "Tools, each with its own --help:
   ember-cli check FILE|DIRECTORY             Check data files for damage, and show what they contain
   ember-cli repair FILE --output NEW         Copy the intact part of a damaged file
   ember-cli convert FILE --output NEW --to   Copy an RDB file or AOF, encrypted or unencrypted
+  ember-cli restore --to TIME --out NEW      Write the data set of an AOF at an earlier time to an RDB file
 
 Server options may also precede the name of a tool: ember-cli -p 6380 benchmark.
 
@@ -251,12 +253,18 @@ pub(crate) enum Tool {
     Repair(Repair),
     /// Copy an RDB file or AOF, encrypted or unencrypted.
     Convert(Convert),
+    /// Write the data set of an AOF at an earlier time to an RDB file. The AOF is not modified.
+    Restore(Restore),
 }
 
 const CODES_OF_CHECK: &str = "Exit codes: 0 all files are intact; 1 a file is damaged or has a torn end; \
                               2 a file could not be read, or the command line is invalid.";
 const CODES_OF_COPIES: &str = "Exit codes: 0 the copy was written; 1 the original is too damaged \
                                to copy; 2 a file could not be read or written, or the command line is invalid.";
+
+const CODES_OF_RESTORE: &str = "Exit codes: 0 the file was written; 1 a file that is needed is damaged or missing; 2 the \
+                                files do not contain the time, a file could not be read or written, or the command line \
+                                is invalid.";
 
 /// `ember-cli check`.
 #[derive(Debug, Args)]
@@ -304,6 +312,35 @@ pub(crate) struct Convert {
     pub(crate) leave_out: bool,
     #[command(flatten)]
     pub(crate) key: KeyOption,
+}
+
+/// `ember-cli restore`.
+#[derive(Debug, Args)]
+#[command(after_help = CODES_OF_RESTORE)]
+pub(crate) struct Restore {
+    /// The time: Unix time in seconds or milliseconds, ISO 8601 (2026-11-26T10:00:00Z; UTC without an offset), a time
+    /// before now (-90s, -5m, -1h, -2d, -1w, -1y), or now. The data set is that of the end of this second.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) to: String,
+    /// The new RDB file.
+    #[arg(short, long, value_name = "NEW", required_unless_present = "dry_run")]
+    pub(crate) out: Option<PathBuf>,
+    /// The data directory of the server, the directory of its AOF, or the manifest of the AOF.
+    #[arg(long, value_name = "DIRECTORY", default_value = ".")]
+    pub(crate) dir: PathBuf,
+    /// The number of databases of the server (`databases`).
+    #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = databases)]
+    pub(crate) databases: usize,
+    /// Read all files that are needed and report the result, but write no file.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) key: KeyOption,
+}
+
+fn databases(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| (1..=DATABASES_MAX).contains(count));
+    count.ok_or_else(|| format!("must be a number from 1 to {DATABASES_MAX}"))
 }
 
 /// The source and the target of a copy.

@@ -48,6 +48,7 @@ fn run_tool(tool: Tool) -> ExitCode {
         Tool::Check(check) => files::check(&check),
         Tool::Repair(repair) => files::repair(&repair),
         Tool::Convert(convert) => files::convert(&convert),
+        Tool::Restore(restore) => files::restore(&restore),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Runs every command line that docs/cli.md and docs/benchmark-tool.md show, in order, with a server and with the files
-//! that they name.
+//! Runs every command line of ember-cli that docs/cli.md, docs/append-only-file.md and docs/benchmark-tool.md show, in
+//! order, with a server and with the files that they name.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -46,7 +46,7 @@ fn run_document(name: &str, together: usize) -> usize {
     let other = Server::start(find_ember_server(), &[]);
     // The servers of the document are at other ports in this test.
     let script = format!(
-        "#!/bin/sh\ncase $1 in check|repair|convert) exec {0} \"$@\";; \
+        "#!/bin/sh\ncase $1 in check|repair|convert|restore) exec {0} \"$@\";; \
          benchmark) shift; exec {0} benchmark -p {1} \"$@\";; esac\nexec {0} -p {1} \"$@\"\n",
         program.display(),
         server.port()
@@ -76,6 +76,11 @@ fn run_document(name: &str, together: usize) -> usize {
 #[test]
 fn the_command_lines_of_the_command_line_work() {
     assert!(run_document("cli.md", 1) >= 16);
+}
+
+#[test]
+fn the_command_lines_for_the_append_only_file_work() {
+    assert!(run_document("append-only-file.md", 1) >= 2);
 }
 
 #[test]

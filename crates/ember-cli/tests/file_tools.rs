@@ -1,4 +1,5 @@
-//! Command lines of check, repair and convert: their output and exit codes, and that no original file is changed.
+//! Command lines of check, repair, convert and restore: their output and exit codes, and that no original file is
+//! changed.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -279,6 +280,132 @@ fn an_aof_can_be_restored_to_a_point_in_time() {
     let run = folder.run(&["repair", "appendonlydir", "--output", "then", "--until", "1042"]);
     assert_eq!(run.code, 0, "{run:?}");
     assert_eq!(folder.length_of_log("then", &Encryption::off()), 43);
+}
+
+/// Restores the AOF to a Unix time in s, and returns the length of the list in the file.
+fn restored_length(folder: &Folder, to: &str, name: &str) -> i64 {
+    let run = folder.run(&["restore", "--to", to, "--out", name]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let (mut local, _) = load_file(&OsDisk, &folder.path(name), 1).unwrap();
+    must(&mut local, "LLEN log").integer().unwrap()
+}
+
+#[test]
+fn the_data_set_of_an_earlier_time_is_written_to_an_rdb_file() {
+    let folder = Folder::new();
+    folder.aof(&Encryption::off());
+    let before = folder.originals();
+    for (to, expected) in [("1000", 1), ("1042", 43), ("1970-01-01T00:17:22.5Z", 43), ("1099", 100)] {
+        assert_eq!(restored_length(&folder, to, &format!("to-{to}.rdb")), expected, "{to}");
+    }
+    for (to, name) in [("1100", "second"), ("-1h", "hour"), ("now", "now"), ("1199", "last")] {
+        let expected = if to == "1100" { 101 } else { 200 };
+        assert_eq!(restored_length(&folder, to, name), expected, "{to}");
+    }
+    let run = folder.run(&["restore", "--to", "1042", "--dry-run", "--dir", "appendonlydir"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let said: Vec<&str> = run.out.lines().collect();
+    let (mut expected, keys) = (sample(false), 1);
+    let keys = seen(&mut expected).len() + keys;
+    assert_eq!(
+        said,
+        [
+            "restored to the end of the second 1970-01-01T00:17:22Z (1042)",
+            "base: appendonlydir/appendonly.aof.1.base.rdb",
+            "increment: appendonlydir/appendonly.aof.1.incr.aof",
+            "last timestamp: 1970-01-01T00:17:22Z (1042)",
+            &format!("{keys} keys, after 43 commands"),
+            "nothing is written, because of --dry-run",
+        ]
+    );
+    // Nothing is overwritten, and nothing else is written.
+    let run = folder.run(&["restore", "--to", "1042", "--out", "second"]);
+    assert_eq!((run.code, run.err.contains("second already exists")), (2, true), "{run:?}");
+    assert_eq!(folder.originals(), before);
+    let (mut local, _) = load_file(&OsDisk, &folder.path("to-1042.rdb"), 1).unwrap();
+    must(&mut local, "DEL log");
+    // Version 10 of the format does not store when consumers of streams were last active.
+    must(&mut local, "DEL stream");
+    must(&mut expected, "DEL stream");
+    assert_same(&seen(&mut local), &seen(&mut expected));
+}
+
+#[test]
+fn a_time_that_the_files_do_not_contain_is_an_error_that_names_those_they_contain() {
+    let folder = Folder::new();
+    folder.aof(&Encryption::off());
+    let run = folder.run(&["restore", "--to", "1970-01-01T00:00:00.5Z", "--out", "new.rdb"]);
+    assert_eq!(
+        (run.code, run.err.trim_end()),
+        (
+            2,
+            "ember-cli: 1970-01-01T00:00:00Z (0) cannot be restored: it is before the oldest data; the files contain \
+             from 1970-01-01T00:00:01Z (1) to 1970-01-01T00:19:59Z (1199)"
+        )
+    );
+    let run = folder.run(&["restore", "--to", "9999-01-01", "--out", "new.rdb"]);
+    assert!(run.code == 2 && run.err.contains("it is in the future; the files contain from"), "{run:?}");
+    for to in ["", "0", "-1", "yesterday", "1h", "2026-11-26T25:00:00Z", "1.5"] {
+        let run = folder.run(&["restore", "--to", to, "--out", "new.rdb"]);
+        assert!(run.code == 2 && run.err.contains(&format!("--to: '{to}' is no moment")), "{to}: {run:?}");
+    }
+    // Damage after the time is no obstacle; damage before it is named.
+    flip_in_the_middle(&folder.increment(1));
+    let run = folder.run(&["restore", "--to", "1099", "--out", "new.rdb"]);
+    assert!(run.code == 1 && run.err.contains("appendonly.aof.1.incr.aof at offset"), "{run:?}");
+    assert_eq!(restored_length(&folder, "1010", "early.rdb"), 11);
+    assert!(!folder.path("new.rdb").exists());
+}
+
+#[test]
+fn the_restored_file_is_encrypted_if_the_aof_is() {
+    let folder = Folder::new();
+    folder.aof(&keyed(1));
+    folder.write_keys("keys", &hex(1));
+    let restore = |key: Option<&str>, more: &[&str], name: &str| {
+        folder.run_with_key(&[&["restore", "--to", "1042", "--out", name], more].concat(), key)
+    };
+    for (run, name) in [
+        (restore(Some(&hex(1)), &[], "one"), "one"),
+        (restore(None, &["--encryption-key-file", "keys"], "two"), "two"),
+    ] {
+        assert_eq!(run.code, 0, "{run:?}");
+        let checked = folder.run_with_key(&["check", name], Some(&hex(1)));
+        assert!(checked.out.contains(", encrypted"), "{checked:?}");
+    }
+    let run = restore(None, &[], "three");
+    assert!(run.code == 2 && run.err.contains("encrypted"), "{run:?}");
+    let run = restore(Some(&hex(2)), &[], "three");
+    assert!(run.code == 2 && run.err.contains("appendonly"), "{run:?}");
+    assert!(!folder.path("three").exists());
+}
+
+#[test]
+fn the_directory_of_a_restore_must_contain_one_aof() {
+    let folder = Folder::new();
+    let restore = |more: &[&str]| folder.run(&[&["restore", "--to", "1042"], more].concat());
+    folder.snapshot("dump.rdb", &Encryption::off());
+    let run = restore(&["--dry-run"]);
+    assert!(run.code == 2 && run.err.contains("no AOF in ."), "{run:?}");
+    folder.aof(&Encryption::off());
+    assert_eq!(restore(&["--dry-run"]).code, 0);
+    assert_eq!(restore(&["--dry-run", "--dir", "appendonlydir/appendonly.aof.manifest"]).code, 0);
+    let run = restore(&[]);
+    assert!(run.code == 2 && run.err.contains("--out"), "{run:?}");
+    let run = restore(&["--dry-run", "--databases", "0"]);
+    assert!(run.code == 2 && run.err.contains("must be a number from 1 to"), "{run:?}");
+    let run = restore(&["--dry-run", "--databases", "9"]);
+    assert!(run.code == 2 && run.err.contains("there is no database 9"), "{run:?}");
+    fs::create_dir(folder.path("other")).unwrap();
+    let manifest = folder.path("appendonlydir/appendonly.aof.manifest");
+    fs::copy(manifest, folder.path("other/other.manifest")).unwrap();
+    let run = restore(&["--dry-run"]);
+    assert!(run.code == 2 && run.err.contains("several AOFs"), "{run:?}");
+    fs::remove_dir_all(folder.path("other")).unwrap();
+    // The log of a store is no data set.
+    fill_store(EngineKind::Redb, &folder.0, &Encryption::off());
+    let run = restore(&["--dry-run"]);
+    assert!(run.code == 2 && run.err.contains("is in a store of redb"), "{run:?}");
 }
 
 #[test]

@@ -201,6 +201,8 @@ config! {
     appenddirname: String,
     appendfilename: String,
     aof_timestamp_enabled: bool,
+    /// Seconds for which the AOF's files are kept after a rewrite has replaced them; 0 for none.
+    aof_keep_seconds: u64,
     aof_load_truncated: bool,
     aof_use_rdb_preamble: bool,
     auto_aof_rewrite_percentage: u32,
@@ -317,6 +319,11 @@ impl Config {
             return most;
         }
         usize::try_from(self.maxmemory / share).unwrap_or(most).clamp(HELD_BACK_MIN_BYTES, most)
+    }
+
+    /// Whether the AOF contains timestamps: kept files are useful only with them.
+    pub fn writes_aof_timestamps(&self) -> bool {
+        self.aof_timestamp_enabled || self.aof_keep_seconds != 0
     }
 
     /// Returns which RDB versions are accepted on reading.

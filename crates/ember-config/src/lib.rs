@@ -53,6 +53,7 @@ pub use primary_address::PrimaryAddress;
 pub use reference::{Description, descriptions};
 pub use rename::RenameDirective;
 pub use shutdown_options::ShutdownOptions;
+pub use store::check_kept_files;
 pub use table::SYNC_REPLICAS_MAX;
 pub use users::{StoredUser, UserDirective};
 pub use value::{

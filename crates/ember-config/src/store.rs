@@ -95,7 +95,23 @@ fn check_engine(
             "{origin}: the store '{store}' already contains the cold values: remove this parameter"
         ));
     }
-    Ok(())
+    check_kept_files(config).map_err(|error| format!("{}: {error}", at("aof-keep-seconds")))
+}
+
+/// Checks that a data set whose earlier files are to be kept has such files.
+///
+/// # Errors
+/// Returns an error if the data set is in a store with its own files: each checkpoint overwrites them, so the log alone
+/// does not contain the data of an earlier moment.
+pub fn check_kept_files(config: &Config) -> Result<(), String> {
+    if config.aof_keep_seconds == 0 || config.store.engine().is_none() {
+        return Ok(());
+    }
+    Err(format!(
+        "the store '{}' overwrites its files at each checkpoint, so no earlier moment can be restored: use 'store map', \
+         or copies of RDB files",
+        config.store
+    ))
 }
 
 #[cfg(test)]
@@ -132,6 +148,11 @@ mod tests {
     fn parameters_that_contradict_a_store_are_rejected() {
         for (lines, error) in [
             (&[("path", "x")][..], "--path: this parameter requires a store: add 'store map'"),
+            (
+                &[("store", "redb"), ("aof-keep-seconds", "60")],
+                "--aof-keep-seconds: the store 'redb' overwrites its files at each checkpoint, so no earlier moment \
+                 can be restored: use 'store map', or copies of RDB files",
+            ),
             (&[("fsync", "no")], "--fsync: this parameter requires a store: add 'store map'"),
             (
                 &[("store", "map"), ("appendonly", "no")],

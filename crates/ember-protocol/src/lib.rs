@@ -3,7 +3,7 @@
 //!
 //! Requests: a [`Parser`] per connection turns input bytes into commands of a [`Batch`], whose [`Args`] are slices of
 //! the input. Replies: a [`Reply`] collects the bytes of one batch of replies. Numbers follow the strict textual forms
-//! of Redis ([`number`]).
+//! of Redis ([`number`]); times of users have the forms of [`moment`].
 //!
 //! ```
 //! use ember_protocol::{Batch, Limits, ParseStatus, Parser, Protocol, Reply};
@@ -30,6 +30,7 @@ mod arguments;
 pub mod client;
 mod inline;
 mod limits;
+pub mod moment;
 pub mod number;
 mod parser;
 mod reply;

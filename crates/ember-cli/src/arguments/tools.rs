@@ -1,5 +1,5 @@
 //! Determines the tool of a command line: the tool's name is the first word that is not an option; server options may
-//! precede the name.
+//! precede the name. `restore` is also the name of a command.
 
 use std::ffi::OsString;
 
@@ -42,7 +42,8 @@ pub(crate) fn for_tool(arguments: &[OsString]) -> Result<Option<Vec<OsString>>, 
     let (before, rest) = arguments.split_at(name_at);
     // After `--` comes a command for the server, whatever its name.
     let is_forced = before.last().is_some_and(|word| word == "--");
-    let Some(name) = parsed.command.first().filter(|name| is_tool(name) && !is_forced) else {
+    let is_command = is_redis_command(&parsed.command);
+    let Some(name) = parsed.command.first().filter(|name| is_tool(name) && !is_forced && !is_command) else {
         return Ok(None);
     };
     let is_written = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
@@ -69,6 +70,12 @@ fn is_tool(argument: &OsString) -> bool {
     <Tool as Subcommand>::has_subcommand(&argument.to_string_lossy())
 }
 
+/// Whether words that begin with the name of a tool are a command for the server: RESTORE of Redis has a key, and the
+/// tool `restore` only options.
+fn is_redis_command(words: &[OsString]) -> bool {
+    matches!(words, [name, second, ..] if name == "restore" && !second.to_string_lossy().starts_with('-'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,6 +98,19 @@ mod tests {
             ["ember-cli -p 1 get benchmark", "ember-cli", "ember-cli -a check ping", "ember-cli -- check x"]
         {
             assert_eq!(found(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_command_restore_of_redis_is_distinguished_from_the_tool() {
+        let found = |line: &str| reordered(line).unwrap();
+        for line in
+            ["ember-cli restore key 0 payload", "ember-cli -x restore key 0", "ember-cli RESTORE --to 0 x"]
+        {
+            assert_eq!(found(line), None, "{line}");
+        }
+        for line in ["ember-cli restore --to -1h --out x", "ember-cli restore --help", "ember-cli restore"] {
+            assert_eq!(found(line).as_deref(), Some(line));
         }
     }
 

@@ -4,6 +4,9 @@ use super::bounds::{BYTES_MAX, ENCRYPTION_KEY_FILE, INT_MAX};
 use crate::parameter::{Field, Kind, Parameter};
 use crate::value::{AppendFsync, RdbTarget, RdbVersionCheck};
 
+/// The maximum of `aof-keep-seconds`: 100 years.
+const AOF_KEEP_SECONDS_MAX: i64 = 100 * 365 * 24 * 3600;
+
 /// Checks a file name that must not contain a directory, because the file is in `dir`.
 fn file_name(text: &str, parameter: &str) -> Result<String, String> {
     if text.is_empty() || text.contains(['/', '\0']) {
@@ -70,7 +73,18 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(aof_timestamp_enabled)),
         default: "no",
         mutable: true,
-        about: "Whether the AOF contains timestamps, so that it can be truncated at a given time.",
+        about: "Whether the AOF contains timestamps, so that it can be truncated at a given time. `no` takes effect \
+                with the next file, so that no change follows an earlier timestamp.",
+    },
+    Parameter {
+        name: "aof-keep-seconds",
+        aliases: &[],
+        kind: integer!(aof_keep_seconds, 0..=AOF_KEEP_SECONDS_MAX),
+        default: "0",
+        mutable: true,
+        about: "The seconds for which the files of the AOF are kept after a rewrite has replaced them, so that \
+                `ember-cli restore` can restore the data set to any moment of that time; 0 for removing them at once. \
+                Implies `aof-timestamp-enabled`. Not with a `store` that has its own files.",
     },
     Parameter {
         name: "aof-load-truncated",

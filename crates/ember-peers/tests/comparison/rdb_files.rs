@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use ember_peers::require_program;
-use ember_persistence::aof::{AofDirectory, Batch};
+use ember_persistence::aof::{AofDirectory, Batch, Rewrite};
 use ember_persistence::encryption::Encryption;
 use ember_persistence::files::{Disk, OsDisk};
 use ember_persistence::key_writer::KeyWriter;
 use ember_persistence::rdb_file::{FILE_VERSION, KeyForm, Step};
 use ember_protocol::Protocol;
-use ember_testkit::{Server, Value, find_ember_server, split_arguments};
+use ember_testkit::{Server, Value, find_ember_server, split_arguments, wait_until};
 use emberkv_core::local::Local;
 
 use crate::support::{
@@ -173,15 +173,19 @@ fn redis_continues(form: KeyForm) {
     let directory = folder.file("appendonlydir");
     let off = Encryption::off();
     let mut aof = AofDirectory::open(&disk, &directory, "appendonly.aof", &off).unwrap();
+    aof.set_keep_s(1000);
     let mut local = sample(false);
     let (mut writer, rewrite) = aof.begin_replacement().unwrap();
-    let base = aof.begin_base(form).unwrap();
-    aof.write_base(&base, |writer| {
-        writer.usual_aux("7.0.15", 1_700_000_000, 1, true)?;
-        write_keys(&local, writer)
-    })
-    .unwrap();
-    aof.finish_rewrite(rewrite, base).unwrap();
+    let finish = |aof: &mut AofDirectory, rewrite: Rewrite, local: &Local, now_s: i64| {
+        let base = aof.begin_base(form).unwrap();
+        aof.write_base(&base, |writer| {
+            writer.usual_aux("7.0.15", now_s, 1, true)?;
+            write_keys(local, writer)
+        })
+        .unwrap();
+        aof.finish_rewrite(rewrite.taken_at(now_s), base).unwrap();
+    };
+    finish(&mut aof, rewrite, &local, 1_700_000_000);
     let mut batch = Batch::new();
     for number in 0..300 {
         batch.clear();
@@ -196,16 +200,24 @@ fn redis_continues(form: KeyForm) {
         }
         batch.command(&[b"EXEC"]);
         writer.append(&mut batch).unwrap();
-        if number == 150 {
+        if number == 75 || number == 150 {
             aof.rotate(&mut writer).unwrap();
+        }
+        if number == 75 {
+            let rewrite = aof.begin_rewrite();
+            finish(&mut aof, rewrite, &local, 1_700_000_000 + number);
         }
     }
     writer.close().unwrap();
+    let kept: Vec<PathBuf> = aof.manifest().history.iter().map(|file| directory.join(&file.name)).collect();
+    assert!(kept.len() == 2 && kept.iter().all(|path| path.exists()));
     drop((aof, writer));
     let manifest = directory.join("appendonly.aof.manifest");
     let said = checked("redis-check-aof", &manifest);
     assert!(said.contains("All AOF files and manifest are valid"), "{said}");
     let redis = folder.redis(&["--appendonly", "yes"]);
+    // Redis removes the files that ember has kept.
+    wait_until("the replaced files are removed", || kept.iter().all(|path| !path.exists()));
     let mut loaded = saved_by(&redis, &folder);
     assert_same(&without_streams(seen(&mut loaded)), &without_streams(seen(&mut local)));
     // Redis appends to ember's last increment, and ember then starts with that file.

@@ -8,6 +8,9 @@
 //! When replacing the manifest fails, it is unknown which of the two manifests a crash would leave on the disk. So both
 //! must remain valid: an increment that was closed stays closed, no file is removed, and the next change first writes
 //! the manifest held in memory until that has succeeded.
+//!
+//! Files that a rewrite has replaced are removed at once, or kept for some time ([`AofDirectory::set_keep_s`]), so that
+//! the data set can be restored to an earlier moment ([`crate::restore`]).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +20,26 @@ use crate::encryption::Encryption;
 use crate::files::{Disk, DiskError, TemporaryFile, directory_of, read_whole, remove_leftovers};
 use crate::rdb_file::KeyForm;
 
+/// The maximum number of replaced files that are kept. It keeps the manifest, which each rewrite writes again, far
+/// below [`Manifest::MAX_BYTES`], even with names of the maximum length.
+pub const KEPT_FILES_MAX: usize = 10_000;
+
+/// The ends of the names of increments.
+const INCREMENT_ENDING: &str = ".incr.aof";
+
+/// Part of the names of bases, before `rdb` or `aof`.
+const BASE_MARK: &str = ".base.";
+
+/// Whether a file of this name is an increment.
+pub(crate) fn is_increment(name: &str) -> bool {
+    name.ends_with(INCREMENT_ENDING)
+}
+
+/// Whether a file of this name is a base. A base that was the single file of an older AOF has another name.
+pub(crate) fn is_base(name: &str) -> bool {
+    name.contains(BASE_MARK)
+}
+
 /// The AOF in a directory: its files, and the manifest that names the valid ones.
 #[derive(Debug)]
 pub struct AofDirectory {
@@ -25,6 +48,8 @@ pub struct AofDirectory {
     /// The prefix of the names of the AOF's files (`appendfilename`).
     name: String,
     encryption: Encryption,
+    /// The number of seconds for which replaced files are kept; 0 if they are removed at once.
+    keep_s: u64,
     manifest: Manifest,
     /// Whether a manifest is on the disk.
     has_manifest: bool,
@@ -38,12 +63,22 @@ pub struct Rewrite {
     first: u64,
     /// The new increment of an AOF that is enabled or replaced, which the manifest does not name yet.
     apart: Option<AofFile>,
+    /// The Unix time in s at which the data of the base were taken.
+    taken_s: Option<i64>,
 }
 
 impl Rewrite {
     /// Returns the number of the first increment that is kept.
     pub fn first(&self) -> u64 {
         self.first
+    }
+
+    /// Sets when the data of the base were taken, as Unix time in s: all records whose effects the base contains were
+    /// written at this time or earlier, and all records in the increments that are kept are written at this time or
+    /// later. Replaced files are kept only if this is known.
+    #[must_use]
+    pub fn taken_at(self, now_s: i64) -> Rewrite {
+        Rewrite { taken_s: Some(now_s), ..self }
     }
 }
 
@@ -65,6 +100,7 @@ impl AofDirectory {
             directory: directory.to_owned(),
             name: name.to_owned(),
             encryption: encryption.clone(),
+            keep_s: 0,
             manifest: Manifest::default(),
             has_manifest: false,
             is_certain: true,
@@ -82,10 +118,9 @@ impl AofDirectory {
                 aof.has_manifest = true;
             }
             Err(error) if error.is_missing() => {
-                let is_increment = |name: &String| {
-                    name.starts_with(&aof.name) && (name.ends_with(".incr.aof") || name.contains(".base."))
-                };
-                if names.iter().any(is_increment) {
+                let is_part =
+                    |name: &String| name.starts_with(&aof.name) && (is_increment(name) || is_base(name));
+                if names.iter().any(is_part) {
                     return Err(AofError::NoManifest(directory.to_owned()));
                 }
             }
@@ -141,6 +176,12 @@ impl AofDirectory {
         self.encryption = encryption.clone();
     }
 
+    /// Sets for how many seconds files are kept after they were replaced; 0 to remove them at once. Files that are kept
+    /// already are removed by the next call of [`AofDirectory::remove_expired`].
+    pub fn set_keep_s(&mut self, keep_s: u64) {
+        self.keep_s = keep_s;
+    }
+
     fn manifest_path(&self) -> PathBuf {
         self.directory.join(format!("{}.manifest", self.name))
     }
@@ -184,7 +225,7 @@ impl AofDirectory {
         file.sync()?;
         let size = Some(file.size()?);
         self.disk.create_directory(&self.directory)?;
-        let base = AofFile { name: self.name.clone(), sequence: 1, file_type: FileType::Base, size };
+        let base = AofFile { size, ..AofFile::new(self.name.clone(), 1, FileType::Base) };
         self.write_manifest(Manifest { base: Some(base), ..Manifest::default() })?;
         self.move_single()
     }
@@ -201,8 +242,7 @@ impl AofDirectory {
         if self.has_manifest {
             return Ok(());
         }
-        let name = format!("{}.none", self.name);
-        let nothing = AofFile { name, sequence: 1, file_type: FileType::History, size: None };
+        let nothing = AofFile::new(format!("{}.none", self.name), 1, FileType::History);
         self.write_manifest(Manifest { history: vec![nothing], ..Manifest::default() })
     }
 
@@ -303,16 +343,25 @@ impl AofDirectory {
         self.disk.create_directory(&self.directory)?;
         self.begin_manifest()?;
         self.confirm_manifest()?;
-        let sequence = self.manifest.increments.last().map_or(0, |last| last.sequence) + 1;
-        let file = self.increment(sequence);
+        let file = self.increment(self.last_sequence(&self.manifest.increments, is_increment) + 1);
         let writer = AofWriter::create(&self.disk, &self.directory.join(&file.name), &self.encryption)?;
         self.disk.sync_directory(&self.directory)?;
         Ok((writer, file))
     }
 
     fn increment(&self, sequence: u64) -> AofFile {
-        let name = format!("{}.{sequence}.incr.aof", self.name);
-        AofFile { name, sequence, file_type: FileType::Increment, size: None }
+        AofFile::new(format!("{}.{sequence}{INCREMENT_ENDING}", self.name), sequence, FileType::Increment)
+    }
+
+    /// Returns the highest number of the files that are loaded (`live`) and of the kept files of the same type, so that
+    /// no new file overwrites a kept one; 0 without such files.
+    fn last_sequence<'f>(
+        &'f self,
+        live: impl IntoIterator<Item = &'f AofFile>,
+        is_same_type: impl Fn(&str) -> bool,
+    ) -> u64 {
+        let kept = self.manifest.history.iter().filter(|file| is_same_type(&file.name));
+        live.into_iter().chain(kept).map(|file| file.sequence).max().unwrap_or(0)
     }
 
     /// Begins an increment that becomes valid only when the rewrite that begins with it is finished; all other files
@@ -323,12 +372,13 @@ impl AofDirectory {
     /// Returns errors of the disk.
     pub fn begin_replacement(&mut self) -> Result<(AofWriter, Rewrite), AofError> {
         let (writer, file) = self.create_increment()?;
-        Ok((writer, Rewrite { first: file.sequence, apart: Some(file) }))
+        Ok((writer, Rewrite { first: file.sequence, apart: Some(file), taken_s: None }))
     }
 
     /// Begins a rewrite whose base contains the data as of the beginning of the last increment.
     pub fn begin_rewrite(&self) -> Rewrite {
-        Rewrite { first: self.manifest.increments.last().map_or(1, |last| last.sequence), apart: None }
+        let first = self.manifest.increments.last().map_or(1, |last| last.sequence);
+        Rewrite { first, apart: None, taken_s: None }
     }
 
     /// Creates a file for the base of a rewrite. Dropping it before it is passed to [`AofDirectory::finish_rewrite`]
@@ -356,21 +406,17 @@ impl AofDirectory {
     }
 
     fn next_base(&self, form: KeyForm) -> AofFile {
-        let sequence = self.manifest.base.as_ref().map_or(0, |base| base.sequence) + 1;
+        let sequence = self.last_sequence(&self.manifest.base, is_base) + 1;
         let ending = match form {
             KeyForm::Rdb { .. } => "rdb",
             KeyForm::Commands => "aof",
             KeyForm::Rows => unreachable!("rows are no file"),
         };
-        AofFile {
-            name: format!("{}.{sequence}.base.{ending}", self.name),
-            sequence,
-            file_type: FileType::Base,
-            size: None,
-        }
+        AofFile::new(format!("{}.{sequence}{BASE_MARK}{ending}", self.name), sequence, FileType::Base)
     }
 
-    /// Replaces the old base and all increments before the rewrite with the new base, and removes the old files.
+    /// Replaces the old base and all increments before the rewrite with the new base. Removes the old files, unless they
+    /// are kept.
     ///
     /// # Errors
     /// Returns errors of the disk. The AOF is then unchanged, unless only the removal of files has failed, which the
@@ -415,22 +461,29 @@ impl AofDirectory {
             }
             apart = Some(file);
         }
-        self.replace(Rewrite { first, apart }, None)?;
+        self.replace(Rewrite { first, apart, taken_s: None }, None)?;
         Ok(true)
     }
 
     fn replace(&mut self, rewrite: Rewrite, base: Option<AofFile>) -> Result<(), AofError> {
         let mut manifest = self.manifest.clone();
+        let replaced_s = rewrite.taken_s.filter(|_| self.keep_s > 0);
         let old = std::mem::take(&mut manifest.increments);
         let (stay, go): (Vec<AofFile>, Vec<AofFile>) =
             old.into_iter().partition(|file| file.sequence >= rewrite.first);
         let replaced = manifest.base.take().into_iter().chain(go);
-        manifest.history.extend(replaced.map(|file| AofFile { file_type: FileType::History, ..file }));
-        manifest.base = base;
+        let replaced = replaced.map(|file| AofFile { file_type: FileType::History, replaced_s, ..file });
+        manifest.history.extend(replaced);
+        manifest.base = base.map(|base| AofFile {
+            time_s: rewrite.taken_s,
+            begins_chain: rewrite.apart.is_some() && replaced_s.is_some(),
+            ..base
+        });
         manifest.increments = stay;
         manifest.increments.extend(rewrite.apart);
         self.write_manifest(manifest)?;
-        self.remove_history()
+        // Files that are not kept are removed whatever the time is.
+        self.remove_expired(rewrite.taken_s.unwrap_or(i64::MIN))
     }
 
     /// Removes unfinished bases and manifests that a crashed server has left, and returns the number of removed files.
@@ -451,22 +504,57 @@ impl AofDirectory {
         }
     }
 
-    /// Removes the files that the AOF no longer needs.
+    /// Removes the replaced files that are not kept any longer at the Unix time `now_s` in s. Does nothing before the AOF
+    /// has files to load, because a manifest must name at least one file.
     ///
     /// # Errors
-    /// Returns errors of the disk.
-    pub fn remove_history(&mut self) -> Result<(), AofError> {
+    /// Returns errors of the disk. Files that were not removed remain in the manifest, and the call may be repeated.
+    pub fn remove_expired(&mut self, now_s: i64) -> Result<(), AofError> {
         self.confirm_manifest()?;
-        if self.manifest.history.is_empty() {
+        if !self.exists() {
             return Ok(());
         }
-        for file in &self.manifest.history {
+        let surplus = self.manifest.history.len().saturating_sub(KEPT_FILES_MAX);
+        let mut kept = Vec::new();
+        for (index, file) in self.manifest.history.iter().enumerate() {
+            if index >= surplus && self.expiry_s(file) > now_s {
+                kept.push(file.clone());
+                continue;
+            }
             match self.disk.remove(&self.directory.join(&file.name)) {
                 Err(error) if error.is_missing() => {}
                 result => result?,
             }
         }
-        self.write_manifest(Manifest { history: Vec::new(), ..self.manifest.clone() })
+        if kept.len() == self.manifest.history.len() {
+            return Ok(());
+        }
+        self.write_manifest(Manifest { history: kept, ..self.manifest.clone() })
+    }
+
+    /// Returns the Unix time in s from which on a replaced file is not kept any longer.
+    fn expiry_s(&self, file: &AofFile) -> i64 {
+        match file.replaced_s {
+            Some(replaced_s) if self.keep_s > 0 => replaced_s.saturating_add_unsigned(self.keep_s),
+            _ => i64::MIN,
+        }
+    }
+
+    /// Returns the Unix time in s at which [`AofDirectory::remove_expired`] has files to remove; `None` if no replaced
+    /// file exists.
+    pub fn next_expiry_s(&self) -> Option<i64> {
+        let history = self.manifest.history.iter().filter(|_| self.exists());
+        history.map(|file| self.expiry_s(file)).min()
+    }
+
+    /// Returns the size in bytes of all replaced files that are kept.
+    pub fn kept_bytes(&self) -> u64 {
+        let size = |file: &AofFile| {
+            let stored = || self.disk.open_to_read(&self.directory.join(&file.name))?.size();
+            // A file that does not exist takes no space; other errors are found by the next use of the directory.
+            file.size.unwrap_or_else(|| stored().unwrap_or(0))
+        };
+        self.manifest.history.iter().map(size).sum()
     }
 }
 

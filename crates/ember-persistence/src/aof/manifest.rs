@@ -6,12 +6,20 @@
 //! file appendonly.aof.3.incr.aof seq 3 type i
 //! ```
 //!
-//! Each file has one line of pairs of a word and its value; all pairs except `file`, `seq`, `type` and `size` are
-//! skipped. `size` is the size in bytes of a closed file; Redis 7 skips it, and omits it when it writes the manifest.
-//! The size reveals a closed file that was cut off at the end of a command, or that lost all of its bytes. Types are
-//! `b`, the base, of which there is at most one; `i`, the increments after the base, in order; `h`, files that are no
-//! longer needed. Names with special characters are in double quotes with the escapes of redis-cli. Empty manifests,
-//! empty lines and lines of 1024 characters are refused; lines that begin with `#` are comments.
+//! Each file has one line of pairs of a word and its value. Types are `b`, the base, of which there is at most one; `i`,
+//! the increments after the base, in order; `h`, files that the server no longer loads. Names with special characters
+//! are in double quotes with the escapes of redis-cli. Empty manifests, empty lines and lines of 1024 characters are
+//! refused; lines that begin with `#` are comments.
+//!
+//! Redis 7 skips the following pairs, and omits them when it writes the manifest; other pairs are skipped here, too.
+//!
+//! * `size`, of a closed file: its size in bytes. It reveals a file that was cut off at the end of a command, or that
+//!   lost all of its bytes.
+//! * `time`, of a base: the Unix time in s at which its data were taken. Earlier increments have no later timestamp, later
+//!   increments no earlier one.
+//! * `chain new`, of a base: its data are not those at the end of the increments before it, because the AOF was off, or an
+//!   increment was lost.
+//! * `replaced`, of a file of type `h`: the `time` of the base that replaced it, from which `aof-keep-seconds` counts.
 //!
 //! The format: Redis 7, `aof.c` by S. Sanfilippo and C. Zhao.
 
@@ -29,7 +37,7 @@ pub enum FileType {
     Base,
     /// An increment: the changes since the base or the previous increment.
     Increment,
-    /// A file that is no longer needed.
+    /// A file that a rewrite has replaced. It is removed, or kept for `aof-keep-seconds`.
     History,
 }
 
@@ -54,9 +62,21 @@ pub struct AofFile {
     pub file_type: FileType,
     /// The file's size in bytes when it was closed. None if it is still open, or the manifest does not record its size.
     pub size: Option<u64>,
+    /// The Unix time in s at which the data of a base were taken, if the manifest records it.
+    pub time_s: Option<i64>,
+    /// Whether the file is a base whose data are not those at the end of the increments before it.
+    pub begins_chain: bool,
+    /// The Unix time in s at which the data of the base were taken that replaced the file, if the file is kept.
+    pub replaced_s: Option<i64>,
 }
 
 impl AofFile {
+    /// Returns a file of which only the name, the number and the type are known.
+    pub fn new(name: String, sequence: u64, file_type: FileType) -> AofFile {
+        let (size, time_s, replaced_s) = (None, None, None);
+        AofFile { name, sequence, file_type, size, time_s, begins_chain: false, replaced_s }
+    }
+
     /// Checks that this file, which exists at `path` with `found` bytes, has not been truncated.
     ///
     /// # Errors
@@ -75,7 +95,7 @@ impl AofFile {
 pub struct Manifest {
     /// The base, if there is one.
     pub base: Option<AofFile>,
-    /// Files that are no longer needed.
+    /// Files that rewrites have replaced, in the order in which they were written.
     pub history: Vec<AofFile>,
     /// The increments, in ascending order of their numbers.
     pub increments: Vec<AofFile>,
@@ -145,11 +165,20 @@ impl Manifest {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut text = String::new();
         for file in self.base.iter().chain(&self.history).chain(&self.increments) {
-            let AofFile { name, sequence, file_type, size } = file;
+            let AofFile { name, sequence, file_type, size, time_s, begins_chain, replaced_s } = file;
             let (name, letter) = (quoted(name), file_type.letter());
             text.push_str(&format!("file {name} seq {sequence} type {letter}"));
             if let Some(size) = size {
                 text.push_str(&format!(" size {size}"));
+            }
+            if let Some(time_s) = time_s {
+                text.push_str(&format!(" time {time_s}"));
+            }
+            if *begins_chain {
+                text.push_str(" chain new");
+            }
+            if let Some(replaced_s) = replaced_s {
+                text.push_str(&format!(" replaced {replaced_s}"));
             }
             text.push('\n');
         }
@@ -192,6 +221,8 @@ fn parse_line(line: &[u8]) -> Result<AofFile, &'static str> {
         return Err(INCOMPLETE);
     }
     let (mut name, mut sequence, mut file_type, mut size) = (None, None, None, None);
+    let (mut time_s, mut begins_chain, mut replaced_s) = (None, false, None);
+    let time = |value: &[u8]| number::parse_i64(value).ok_or("a time is not a number");
     for pair in words.chunks_exact(2) {
         let (word, value) = (pair[0].to_ascii_lowercase(), &pair[1]);
         match word.as_slice() {
@@ -209,11 +240,16 @@ fn parse_line(line: &[u8]) -> Result<AofFile, &'static str> {
                 });
             }
             b"size" => size = Some(number::parse_u64(value).ok_or("its size is not a number")?),
+            b"time" => time_s = Some(time(value)?),
+            b"chain" => begins_chain = value == b"new",
+            b"replaced" => replaced_s = Some(time(value)?),
             _ => {}
         }
     }
     match (name, sequence, file_type) {
-        (Some(name), Some(sequence), Some(file_type)) => Ok(AofFile { name, sequence, file_type, size }),
+        (Some(name), Some(sequence), Some(file_type)) => {
+            Ok(AofFile { name, sequence, file_type, size, time_s, begins_chain, replaced_s })
+        }
         _ => Err(INCOMPLETE),
     }
 }
@@ -320,6 +356,8 @@ mod tests {
             (b"file a seq x type i\n", 1),
             (b"file a seq 1 type j\n", 1),
             (b"file a seq 1 type i size -1\n", 1),
+            (b"file a seq 1 type b time then\n", 1),
+            (b"file a seq 1 type h replaced 1.5\n", 1),
             (b"file a/b seq 1 type i\n", 1),
             (b"file .. seq 1 type i\n", 1),
             (b"file \"\" seq 1 type i\n", 1),
@@ -359,10 +397,14 @@ mod tests {
             name in "[^/\\\\\u{0}]{1,40}",
             sequence in 1..u64::MAX >> 1,
             size in any::<Option<u64>>(),
+            time_s in any::<Option<i64>>(),
+            begins_chain in any::<bool>(),
+            replaced_s in any::<Option<i64>>(),
         ) {
             prop_assume!(name != "." && name != "..");
-            let file = AofFile { name, sequence, file_type: FileType::Increment, size };
-            let manifest = Manifest { increments: vec![file], ..Manifest::default() };
+            let facts = AofFile::new(name, sequence, FileType::History);
+            let file = AofFile { size, time_s, begins_chain, replaced_s, ..facts };
+            let manifest = Manifest { history: vec![file], ..Manifest::default() };
             prop_assert_eq!(Manifest::parse(&manifest.to_bytes()).unwrap(), manifest);
         }
 

@@ -33,7 +33,8 @@ mod writer;
 
 pub use base::{BaseFile, BaseWriter, CommandsWriter};
 pub use batch::{BATCH_BYTES_MAX, Batch};
-pub use directory::{AofDirectory, Rewrite};
+pub use directory::{AofDirectory, KEPT_FILES_MAX, Rewrite};
+pub(crate) use directory::{is_base, is_increment};
 pub use error::AofError;
 pub use manifest::{AofFile, FileType, Manifest, ManifestError};
 pub use reader::{AofReader, Part, TornEnd};

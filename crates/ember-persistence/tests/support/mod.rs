@@ -175,12 +175,12 @@ pub fn assert_same(found: &Seen, expected: &Seen) {
 /// The format of bases in RDB.
 pub const RDB: KeyForm = KeyForm::Rdb { version: FILE_VERSION, is_packed: true };
 
-/// Begins an AOF whose base is this keyspace.
+/// Begins an AOF whose base is this keyspace, at Unix time 1 s.
 pub fn begin_aof(aof: &mut AofDirectory, local: &Local) -> AofWriter {
     let (writer, rewrite) = aof.begin_replacement().unwrap();
     let base = aof.begin_base(RDB).unwrap();
     aof.write_base(&base, |writer| write_keys(local, writer)).unwrap();
-    aof.finish_rewrite(rewrite, base).unwrap();
+    aof.finish_rewrite(rewrite.taken_at(1), base).unwrap();
     writer
 }
 

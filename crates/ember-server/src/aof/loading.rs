@@ -87,7 +87,7 @@ fn begin_with_loaded(
     let mut turn = Turn::new(unix_ms(), 1);
     turn.settings.policy = config.maxmemory_policy;
     directory.write_base(&base, |writer| saving::write_all(server, &turn, true, writer))?;
-    directory.finish_rewrite(rewrite, base)?;
+    directory.finish_rewrite(rewrite.taken_at(unix_ms() / 1000), base)?;
     Ok(writer)
 }
 

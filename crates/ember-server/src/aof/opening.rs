@@ -2,6 +2,8 @@
 
 use ember_persistence::aof::{AofDirectory, AofError, AofWriter, TornEnd};
 
+use crate::system::clock::unix_ms;
+
 /// The files of an AOF after its data set was loaded.
 pub(crate) enum OpenedFiles {
     /// The next increment is created, and is still empty.
@@ -56,7 +58,7 @@ impl UnopenedFiles {
     pub(super) fn open(&mut self) -> Result<AofWriter, AofError> {
         if self.directory.exists() {
             self.directory.settle(self.torn)?;
-            self.directory.remove_history()?;
+            self.directory.remove_expired(unix_ms() / 1000)?;
         }
         self.directory.begin_increment()
     }

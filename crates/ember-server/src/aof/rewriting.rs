@@ -24,6 +24,7 @@ use crate::snapshot::saving::warn_of_unsupported;
 use crate::snapshot::state::SnapshotState;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::affinity;
+use crate::system::clock::unix_ms;
 use crate::tiers::Tiers;
 
 /// The maximum time that enabling an AOF waits until the previous AOF is closed and the thread that writes its base has
@@ -123,6 +124,7 @@ fn begin_apart(executor: &mut Executor, claim: Claim) -> Result<(), String> {
     let mut directory = super::service::open(server, &executor.config)?;
     let (_, rewrite) = directory.begin_replacement().map_err(|error| error.to_string())?;
     let base = executor.with_exclusive_access(|executor, _| Base::take(claim, executor));
+    let rewrite = rewrite.taken_at(unix_ms() / 1000);
     let file = directory.begin_base(base.form()).map_err(|error| error.to_string())?;
     let done = move |written: BaseWritten| {
         let finished = written

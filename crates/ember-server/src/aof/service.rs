@@ -50,8 +50,10 @@ impl Aof {
 /// Returns one line with the error and a remedy.
 pub(super) fn open(server: &Server, config: &Config) -> Result<AofDirectory, String> {
     let directory = Path::new(&config.appenddirname);
-    AofDirectory::open(&server.disk, directory, &config.appendfilename, &server.encryption())
-        .map_err(|error| error.to_string())
+    let opened = AofDirectory::open(&server.disk, directory, &config.appendfilename, &server.encryption());
+    let mut directory = opened.map_err(|error| error.to_string())?;
+    directory.set_keep_s(config.aof_keep_seconds);
+    Ok(directory)
 }
 
 /// Adds an order to the subscriber of a server's AOF.

@@ -13,6 +13,8 @@ pub(crate) struct AofState {
     pub(crate) size: AtomicU64,
     /// The size of all its files in bytes after the last rewrite, or when they were loaded.
     pub(crate) base_size: AtomicU64,
+    /// The size in bytes of all files that rewrites have replaced and that are kept.
+    pub(crate) kept_bytes: AtomicU64,
     /// Bytes of records waiting to be written.
     pub(crate) waiting_bytes: AtomicU64,
     /// Bytes in the file that no fsync has made durable yet; after a failed fsync they are written again.
@@ -99,6 +101,7 @@ impl Default for AofState {
             is_enabled: AtomicBool::new(false),
             size: AtomicU64::new(0),
             base_size: AtomicU64::new(0),
+            kept_bytes: AtomicU64::new(0),
             waiting_bytes: AtomicU64::new(0),
             unsynced_bytes: AtomicU64::new(0),
             is_syncing: AtomicBool::new(false),

@@ -71,6 +71,9 @@ const LOG_EVERY: Duration = Duration::from_secs(10);
 /// The fraction (1/64) of `maxmemory` for records that are not durable and are retained in case an fsync fails.
 const RETAINED_SHARE: u64 = 64;
 
+/// The pause before the removal of replaced files is tried again after a failure: they only take space.
+const REMOVAL_RETRY: Duration = Duration::from_secs(60);
+
 /// The longest sleep of the journal's thread.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
@@ -143,6 +146,10 @@ pub(super) struct AofSubscriber {
     is_stuck: bool,
     /// The error with which writes are refused; `None` while they are accepted.
     refusal: Option<String>,
+    /// The Unix time in s at which the next replaced file is to be removed; `i64::MAX` if there is none.
+    next_expiry_s: i64,
+    /// When the removal of replaced files failed, if the last one did.
+    removal_failed: Option<Instant>,
     /// The last timestamp written to the file, Unix time in s.
     written_time: Option<i64>,
     /// Whether the file does not contain a SELECT yet, so that the next record must begin with one.
@@ -188,6 +195,8 @@ impl AofSubscriber {
             trouble: None,
             is_stuck: false,
             refusal: None,
+            next_expiry_s: i64::MAX,
+            removal_failed: None,
             written_time: None,
             needs_database: false,
             is_over: false,
@@ -269,7 +278,10 @@ impl AofSubscriber {
         let Some(files) = self.files.as_mut().filter(|_| !records.batch.is_empty()) else { return Ok(()) };
         let now_ms = unix_ms();
         let now_s = now_ms / 1000;
-        if self.config.aof_timestamp_enabled && self.written_time != Some(now_s) {
+        // A file whose first records have times has them to its end, because otherwise the time of the last records
+        // would seem to be known.
+        let has_times = self.config.writes_aof_timestamps() || self.written_time.is_some();
+        if has_times && self.written_time != Some(now_s) {
             self.lead.time(now_s);
             self.written_time = Some(now_s);
         }
@@ -320,6 +332,7 @@ impl AofSubscriber {
             Order::Rotate { after, base } => self.rotate(after, base),
             Order::BaseTaken(_) | Order::BaseWritten(_) => unreachable!("they wait for no records"),
             Order::End { after } => {
+                self.write_end_time();
                 self.end(after);
                 Ok(())
             }
@@ -343,8 +356,22 @@ impl AofSubscriber {
         Ok(())
     }
 
+    /// Writes the time as the last line of a file with times, if the file contains all changes until now. Later changes
+    /// will be missing from the AOF.
+    fn write_end_time(&mut self) {
+        let is_whole = self.trouble.is_none() && self.pending.is_empty() && self.has_base();
+        let Some(files) = self.files.as_mut().filter(|_| is_whole && self.written_time.is_some()) else {
+            return;
+        };
+        self.lead.time(unix_ms() / 1000);
+        if let Err(error) = write_lead(&mut self.lead, &mut files.writer) {
+            tracing::warn!("the time at which the AOF was switched off cannot be written: {error}");
+        }
+    }
+
     fn begin(&mut self, beginning: Beginning) {
         let Beginning { directory, writer, rewrite, base, after, holds } = beginning;
+        let rewrite = rewrite.taken_at(unix_ms() / 1000);
         self.settle_sync();
         self.skip_to(after);
         self.install(directory, writer, after);
@@ -365,10 +392,52 @@ impl AofSubscriber {
         self.files =
             Some(Files { closed_size: rewriting::closed_size(&directory, &writer), directory, writer });
         self.limit_retained();
+        self.limit_kept();
         self.begin_file();
         (self.appended, self.synced, self.oldest) = (last, last, None);
         self.aof.state.is_enabled.store(true, Ordering::Relaxed);
         self.report_size();
+    }
+
+    /// Applies the time for which replaced files are kept.
+    fn limit_kept(&mut self) {
+        let keep_s = self.config.aof_keep_seconds;
+        if let Some(files) = &mut self.files {
+            files.directory.set_keep_s(keep_s);
+        }
+        if let Some(files) = &mut self.unopened {
+            files.directory.set_keep_s(keep_s);
+        }
+        self.report_kept();
+    }
+
+    /// Removes replaced files that are not kept any longer. A failure is only logged, because no record depends on
+    /// these files, and the removal is tried again later.
+    fn remove_expired(&mut self) {
+        if self.next_expiry_s == i64::MAX {
+            return;
+        }
+        let now_s = unix_ms() / 1000;
+        let is_resting = self.removal_failed.is_some_and(|failed| failed.elapsed() < REMOVAL_RETRY);
+        if now_s < self.next_expiry_s || is_resting {
+            return;
+        }
+        let removed = self.observed(|subscriber| {
+            subscriber.files.as_mut().map_or(Ok(()), |files| files.directory.remove_expired(now_s))
+        });
+        if let Err(error) = &removed {
+            tracing::warn!("earlier files of the AOF cannot be removed: {error}");
+        }
+        self.removal_failed = removed.is_err().then(Instant::now);
+        self.report_kept();
+    }
+
+    /// Publishes the size of the replaced files, and computes when the next of them is to be removed.
+    fn report_kept(&mut self) {
+        let directory = self.files.as_ref().map(|files| &files.directory);
+        self.next_expiry_s = directory.and_then(AofDirectory::next_expiry_s).unwrap_or(i64::MAX);
+        let kept = directory.map_or(0, AofDirectory::kept_bytes);
+        self.aof.state.kept_bytes.store(kept, Ordering::Relaxed);
     }
 
     /// Applies the limit on records that are retained in case an fsync fails.
@@ -401,7 +470,7 @@ impl AofSubscriber {
         }
         files.closed_size = rewriting::closed_size(&files.directory, &files.writer);
         self.synced_size = files.writer.size();
-        let rewrite = files.directory.begin_rewrite();
+        let rewrite = files.directory.begin_rewrite().taken_at(unix_ms() / 1000);
         self.limit_retained();
         self.begin_file();
         // The rotation has synced the whole previous file.
@@ -468,6 +537,7 @@ impl AofSubscriber {
                 self.holds = false;
                 files.closed_size = rewriting::closed_size(&files.directory, &files.writer);
                 self.report_size();
+                self.report_kept();
                 let aof = &self.aof.state;
                 aof.needs_base.store(false, Ordering::Relaxed);
                 aof.base_size.store(aof.size.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -573,6 +643,7 @@ impl AofSubscriber {
         (self.holds, self.is_lost) = (false, false);
         (self.appended, self.synced, self.oldest) = (after, after, None);
         self.aof.state.is_enabled.store(false, Ordering::Relaxed);
+        self.report_kept();
     }
 
     // Functions for fsyncs.
@@ -815,6 +886,8 @@ impl Subscriber for AofSubscriber {
         }
         if self.is_stuck {
             self.fail_waiting_rewrites();
+        } else {
+            self.remove_expired();
         }
     }
 
@@ -853,6 +926,7 @@ impl Subscriber for AofSubscriber {
             self.generation = generation;
             self.config = self.server.config.snapshot();
             self.limit_retained();
+            self.limit_kept();
         }
     }
 

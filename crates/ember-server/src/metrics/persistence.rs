@@ -54,6 +54,11 @@ pub(super) const METRICS: &[Metric] = &[
         "Size of all files of the AOF after the last rewrite, or at startup",
         |scene| number(&aof(scene).base_size),
     ),
+    gauge(
+        "ember_aof_kept_bytes",
+        "Size of all files that rewrites of the AOF have replaced and that are kept",
+        |scene| number(&aof(scene).kept_bytes),
+    ),
     gauge("ember_aof_buffer_bytes", "Records that wait to be written", |scene| {
         Aof::of(scene.server).buffer_bytes(scene.server) as f64
     }),

@@ -200,7 +200,8 @@ fn metrics_and_info_agree() {
 
 #[test]
 fn metrics_of_the_aof_agree_with_info() {
-    everywhere(&["--appendonly", "yes", "--appendfsync", "always"], |server, client| {
+    let arguments = ["--appendonly", "yes", "--appendfsync", "always", "--aof-keep-seconds", "3600"];
+    everywhere(&arguments, |server, client| {
         cause_all_events(client);
         client.run("BGREWRITEAOF");
         wait_until("the rewrite is over", || client.info("aof_rewrite_in_progress") == "0");
@@ -210,6 +211,7 @@ fn metrics_of_the_aof_agree_with_info() {
             ("ember_aof_enabled", "aof_enabled"),
             ("ember_aof_size_bytes", "aof_current_size"),
             ("ember_aof_base_size_bytes", "aof_base_size"),
+            ("ember_aof_kept_bytes", "aof_kept_bytes"),
             ("ember_aof_buffer_bytes", "aof_buffer_length"),
             ("ember_aof_rewriting", "aof_rewrite_in_progress"),
             ("ember_aof_rewrites_total", "aof_rewrites"),
@@ -224,6 +226,7 @@ fn metrics_of_the_aof_agree_with_info() {
             );
         }
         assert!(value(&samples, "ember_aof_size_bytes") > 0.0);
+        assert!(value(&samples, "ember_aof_kept_bytes") > 0.0);
         assert_eq!(value(&samples, "ember_writes_refused"), 0.0);
         assert_eq!(value(&samples, "ember_aof_failing_seconds"), 0.0);
     });

@@ -279,6 +279,8 @@ fn files_that_do_not_belong_together_are_refused_with_a_reason() {
         for line in ["CONFIG SET appendonly no", "DEBUG LOADAOF", "CONFIG SET dir /tmp"] {
             assert!(client.run(line).is_error(), "{line}");
         }
+        let refused = client.run("CONFIG SET aof-keep-seconds 60").text();
+        assert!(refused.contains("overwrites its files at each checkpoint"), "{refused}");
     }
 }
 

@@ -9,6 +9,7 @@ mod disk_stores;
 mod emptying;
 mod encryption;
 mod importing;
+mod kept_files;
 mod snapshots;
 mod stores;
 

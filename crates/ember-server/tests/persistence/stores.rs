@@ -88,6 +88,10 @@ fn unknown_stores_and_contradictory_options_are_refused_with_a_reason() {
         (&["--store", "rocksdb"][..], "must be one of the following: none, map, btree, redb, lmdb, fjall"),
         (&["--store", "map", "--save", "60 1"], "--save: the store 'map' requires another value"),
         (&["--fsync", "no"], "--fsync: this parameter requires a store"),
+        (
+            &["--store", "redb", "--aof-keep-seconds", "60"],
+            "--aof-keep-seconds: the store 'redb' overwrites its files at each checkpoint",
+        ),
     ] {
         let said = refusal(&directory.0, arguments, None);
         assert!(said.contains(expected), "{arguments:?}: {said}");

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use ember_config::{
-    Config, StoredUser, is_key_file_parameter, is_secret_parameter, notice_of_those, tls_parameter,
+    Config, StoredUser, check_kept_files, is_key_file_parameter, is_secret_parameter, notice_of_those,
+    tls_parameter,
 };
 use ember_persistence::full_path::without_directories;
 use ember_protocol::Args;
@@ -260,6 +261,7 @@ fn put_into_effect(
     if pairs.iter().any(|(name, _)| is_key_file_parameter(name)) {
         server.encryption.reload(after).map_err(|error| for_client("encryption-key-file", &error))?;
     }
+    check_kept_files(after).map_err(|error| ("aof-keep-seconds", error))?;
     changing::apply_config(server, before, after)
         .map_err(|error| for_client("cluster-announce-ip", &error))?;
     if before.dir != after.dir {

@@ -275,6 +275,7 @@ fn aof_files(report: &mut Report<'_>) {
     }
     report.line("aof_current_size", aof.size.load(Ordering::Relaxed));
     report.line("aof_base_size", aof.base_size.load(Ordering::Relaxed));
+    report.line("aof_kept_bytes", aof.kept_bytes.load(Ordering::Relaxed));
     report.line("aof_pending_rewrite", u8::from(aof.is_scheduled()));
     report.line("aof_buffer_length", Aof::of(report.server).buffer_bytes(report.server));
     report.line("aof_unsynced_bytes", aof.unsynced_bytes.load(Ordering::Relaxed));
