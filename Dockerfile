@@ -16,6 +16,7 @@ RUN scripts/strip-binaries.sh target/release dist
 FROM debian:bookworm-slim
 RUN useradd --system --uid 10001 --user-group --no-create-home ember && mkdir /data && chown ember:ember /data
 COPY --from=build /src/dist/ember-server /src/dist/ember-cli /usr/local/bin/
+COPY --from=build /src/LICENSE /src/deploy/licenses/THIRD-PARTY.txt /src/deploy/licenses/ember.cdx.json /usr/share/doc/ember/
 USER 10001:10001
 WORKDIR /data
 VOLUME /data

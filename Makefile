@@ -35,7 +35,7 @@ IMAGE ?= ember
 
 .PHONY: help run build release check fmt lint check-features bless build-tests test test-peers test-redis8 test-model \
 	test-asan test-tsan test-asan-server test-long \
-	deb fuzz-short bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-replication \
+	deb dist fuzz-short bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-replication \
 	bench-latency bench-persistence bench-tails bench-neighbours bench-live-queries bench-cache bench-limit bench-memtier \
 	bench-load bench-parallel bench-workers \
 	bench-stores bench-engines bench-tiers bench-kvbench bench-vectors bench-vector-latency charts \
@@ -56,6 +56,9 @@ release: ## Release build of ember-server and ember-cli.
 deb: release ## Build Debian packages of the release build, one with debug symbols, in target/packages.
 	scripts/package-deb.sh "$$(dirname "$$(scripts/server-path.sh release)")" target/packages
 
+dist: release ## Build an archive of the release build with its checksum, in target/packages.
+	scripts/package-tar.sh "$$(dirname "$$(scripts/server-path.sh release)")" target/packages
+
 check: fmt lint test ## Format, lints and tests: the gate for every change. Modifies no file.
 
 fmt: ## Check the format.
@@ -68,8 +71,8 @@ lint: check-features ## Check the lints.
 check-features: ## Check that the server compiles without its optional features, for example without jemalloc.
 	$(CARGO) check -p ember-server --no-default-features
 
-bless: ## Rewrite the files that tests generate: reference pages, ember.conf, manual pages, completions.
-	EMBER_BLESS=1 $(CARGO) test --workspace --lib --bins generated_one
+bless: ## Rewrite the files that tests generate: reference pages, ember.conf, manual pages, completions, licences.
+	EMBER_BLESS=1 $(CARGO) test --workspace --lib --bins --test dependencies generated_one
 
 build-tests: ## Build all test programs and benchmarks, and the ember-server and ember-cli that they start.
 	$(CARGO) test --workspace --all-targets --no-run

@@ -25,7 +25,9 @@ root=$work/ember-server debug=$work/ember-server-dbgsym
 scripts/strip-binaries.sh "$from" "$work/programs"
 
 install -D -t "$root/usr/bin" "$work/programs/ember-server" "$work/programs/ember-cli"
-install -D -m 644 -t "$root/etc/ember" deploy/ember.conf
+# The configuration may contain passwords; the package's script makes the service's user its owner.
+install -D -m 640 -t "$root/etc/ember" deploy/ember.conf
+chmod 750 "$root/etc/ember"
 # The head of the file describes an installation without a package.
 mkdir -p "$root/usr/lib/systemd/system"
 sed -e '/^\[Unit\]/,$!d' -e 's|/usr/local/bin/|/usr/bin/|' deploy/systemd/ember.service \
@@ -39,7 +41,9 @@ for name in ember-server ember-cli; do
     install -D -m 644 -t "$root/usr/share/zsh/vendor-completions" "deploy/completions/_$name"
     install -D -m 644 -t "$root/usr/share/fish/vendor_completions.d" "deploy/completions/$name.fish"
 done
-install -D -m 644 LICENSE "$root/usr/share/doc/ember-server/copyright"
+# `copyright` has the licence of ember and those of all linked code.
+install -D -m 644 -t "$root/usr/share/doc/ember-server" deploy/licenses/ember.cdx.json
+{ cat LICENSE && echo && cat deploy/licenses/THIRD-PARTY.txt; } >"$root/usr/share/doc/ember-server/copyright"
 gzip -9n <CHANGELOG.md >"$root/usr/share/doc/ember-server/changelog.gz"
 
 # gdb finds symbols by the program's build ID.
@@ -48,7 +52,7 @@ for name in ember-server ember-cli; do
     [ -n "$id" ] || { echo "$name has no build ID" >&2; exit 1; }
     install -D -m 644 "$work/programs/$name.debug" "$debug/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug"
 done
-install -D -m 644 LICENSE "$debug/usr/share/doc/ember-server-dbgsym/copyright"
+install -D -m 644 -t "$debug/usr/share/doc/ember-server-dbgsym" "$root/usr/share/doc/ember-server/copyright"
 
 # The C library must be at least as new as the newest of its symbols that are used.
 glibc=$(objdump -T "$root/usr/bin/ember-server" "$root/usr/bin/ember-cli" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -1)

@@ -184,9 +184,9 @@ pub(crate) struct OutputOptions {
     /// Print JSON.
     #[arg(long, group = "form")]
     pub(crate) json: bool,
-    /// Also write an HTML page with plots. Each test is then also measured briefly with other numbers of connections
-    /// and other pipelines.
-    #[arg(long, value_name = "FILE.html", conflicts_with_all = ["compare", "matrix"])]
+    /// Also write an HTML page with plots. Without --compare each test is then also measured briefly with other numbers
+    /// of connections and other pipelines.
+    #[arg(long, value_name = "FILE.html", conflicts_with = "matrix")]
     pub(crate) report: Option<PathBuf>,
     /// Print SET and GET in the table format of KVBench: -n requests (100000) on -r keys (as many as requests), with 1
     /// client, 256 clients, and 256 clients with pipelines of 256; for the running server, or for all stores, each with

@@ -10,6 +10,7 @@ use super::arguments::BenchmarkArguments;
 use super::failure::Failure;
 use super::figures::Figures;
 use super::origin::Origin;
+use super::report::html::{ComparedTest, Page};
 use super::report::{csv, json, table};
 use super::target::{Load, Target, TestResult};
 use super::workload::Workload;
@@ -46,6 +47,7 @@ pub(super) fn run(
     address: Address,
 ) -> Result<u64, Failure> {
     let load = Load::of(arguments);
+    let page = arguments.output.report.as_deref().map(Page::create).transpose()?;
     let mut others = Vec::new();
     for text in &arguments.target.compare {
         let place = place(text).ok_or_else(|| Failure(format!("--compare: {text} is not HOST:PORT")))?;
@@ -62,7 +64,13 @@ pub(super) fn run(
             comparisons.push(Comparison { test: workload.name.clone(), other: index, pairs });
         }
     }
-    show(arguments, &first, &others, &comparisons);
+    let rows = rows(&first, &others, &comparisons);
+    show(arguments, &first, &others, &comparisons, &rows);
+    if let Some(page) = page {
+        let tests: Vec<ComparedTest> =
+            comparisons.iter().map(|row| compared(&first, &others[row.other], row)).collect();
+        page.write_comparison(&Origin::now().lines(), &rows, &tests)?;
+    }
     let errors = |pair: &Pair| pair.first.measured.tally.errors + pair.other.measured.tally.errors;
     Ok(comparisons.iter().flat_map(|comparison| &comparison.pairs).map(errors).sum())
 }
@@ -90,7 +98,33 @@ fn place(text: &str) -> Option<Place> {
     (!host.is_empty()).then(|| Place::Tcp { host: host.to_owned(), port })
 }
 
-fn show(arguments: &BenchmarkArguments, first: &Target, others: &[Target], comparisons: &[Comparison]) {
+/// Returns the figures of a test by round.
+fn compared(first: &Target, other: &Target, comparison: &Comparison) -> ComparedTest {
+    let of = |value: &dyn Fn(&Figures) -> f64| {
+        let side = |result: &dyn Fn(&Pair) -> Figures| {
+            comparison.pairs.iter().map(|pair| value(&result(pair))).collect::<Vec<f64>>()
+        };
+        [side(&|pair| Figures::of(&pair.first)), side(&|pair| Figures::of(&pair.other))]
+    };
+    ComparedTest {
+        test: comparison.test.clone(),
+        servers: [name(first), name(other)],
+        rates: of(&|figures| figures.rate),
+        p99_ms: of(&|figures| figures.latency.p99),
+    }
+}
+
+fn name(target: &Target) -> String {
+    format!("{} at {}", target.facts.server, target.address.shown_in_errors())
+}
+
+fn show(
+    arguments: &BenchmarkArguments,
+    first: &Target,
+    others: &[Target],
+    comparisons: &[Comparison],
+    rows: &[Vec<String>],
+) {
     let output = &arguments.output;
     if output.json {
         let rows: Vec<Value> =
@@ -106,7 +140,16 @@ fn show(arguments: &BenchmarkArguments, first: &Target, others: &[Target], compa
         put(format!("{document:#}\n").as_bytes());
         return;
     }
-    let name = |target: &Target| format!("{} at {}", target.facts.server, target.address.shown_in_errors());
+    if output.csv {
+        let lines: String = rows.iter().map(|cells| csv::row(cells.iter().cloned())).collect();
+        put(lines.as_bytes());
+    } else {
+        put(format!("{}\n{}", Origin::now().lines(), table(rows, 2)).as_bytes());
+    }
+}
+
+/// Returns the table of all results; the first row names the columns.
+fn rows(first: &Target, others: &[Target], comparisons: &[Comparison]) -> Vec<Vec<String>> {
     let head = [
         "test",
         "server",
@@ -129,12 +172,7 @@ fn show(arguments: &BenchmarkArguments, first: &Target, others: &[Target], compa
         rows.push(row(&comparison.test, &name(first), &results[0], &[1.0]));
         rows.push(row(&comparison.test, &name(&others[comparison.other]), &results[1], &ratios));
     }
-    if output.csv {
-        let lines: String = rows.into_iter().map(|cells| csv::row(cells.into_iter())).collect();
-        put(lines.as_bytes());
-    } else {
-        put(format!("{}\n{}", Origin::now().lines(), table(&rows, 2)).as_bytes());
-    }
+    rows
 }
 
 /// Returns the table row of a server: the medians of all rounds, and for ratios also their range.

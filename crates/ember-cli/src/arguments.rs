@@ -13,7 +13,7 @@ use ember_benchmark::BenchmarkArguments;
 use ember_client::{ServerOptions, TlsOptions};
 use ember_persistence::restore::DATABASES_MAX;
 
-pub(crate) use tools::{EXIT_USAGE, for_tool};
+pub(crate) use tools::{EXIT_USAGE, for_tool, with_help};
 
 const TOOLS: &str = "Tools, each with its own --help:
   ember-cli benchmark                        Measure the performance of a server
@@ -175,7 +175,7 @@ pub(crate) struct ModeOptions {
     /// List all keys.
     #[arg(long)]
     pub(crate) scan: bool,
-    /// Only keys that match this pattern; for --scan, --bigkeys, --memkeys and --hotkeys.
+    /// Only keys that match this pattern; for --scan, --bigkeys, --memkeys, --keystats and --hotkeys.
     #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
     pub(crate) pattern: Option<OsString>,
     /// Like --pattern, parsed as a quoted string.
@@ -193,6 +193,15 @@ pub(crate) struct ModeOptions {
     /// Like --memkeys, sampling this many elements of each key; 0 means all.
     #[arg(long, value_name = "COUNT")]
     pub(crate) memkeys_samples: Option<u64>,
+    /// Report the keys that take most memory, and memory, elements and sizes of all keys by type.
+    #[arg(long)]
+    pub(crate) keystats: bool,
+    /// Like --keystats, sampling this many elements of each key; 0 means all.
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) keystats_samples: Option<u64>,
+    /// With --keystats: number of keys to list.
+    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) top: u32,
     /// Find the most frequently used keys; requires an LFU eviction policy.
     #[arg(long)]
     pub(crate) hotkeys: bool,

@@ -9,7 +9,6 @@ mod output;
 mod pause;
 mod repl;
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -21,7 +20,7 @@ use ember_client::{Address, seconds};
 use output::{Form, Output};
 
 fn main() -> ExitCode {
-    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let arguments = arguments::with_help(std::env::args_os().collect());
     match arguments::for_tool(&arguments) {
         Ok(Some(tool)) => run_tool(ToolArguments::parse_from(tool).tool),
         Ok(None) => match ClientArguments::try_parse_from(&arguments) {

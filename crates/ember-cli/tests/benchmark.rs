@@ -437,6 +437,14 @@ fn servers_are_compared_in_pairs() {
         "{}",
         run.out
     );
+    let file = temporary("compared.html");
+    let run = run_at(server.port(), &[&common[..], &["--report", file.to_str().unwrap()]].concat());
+    let page = fs::read_to_string(&file).unwrap();
+    assert_eq!((run.code, page.matches("<svg ").count()), (0, 2), "{page}");
+    for part in ["<th>ratio_min</th>", &other, ">Requests per second by round</text>", "</html>"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    fs::remove_file(file).unwrap();
     let run = run_at(server.port(), &["--compare", "nonsense"]);
     assert_eq!((run.code, run.err.as_str()), (1, "--compare: nonsense is not HOST:PORT\n"));
 }

@@ -340,6 +340,12 @@ fn wrong_options_exit_with_one_and_help_with_zero() {
     assert!(!run(&["-u", "http://host", "ping"]).0);
     let (is_fine, text) = run(&["--help"]);
     assert!(is_fine && text.contains("--pipe-timeout") && text.contains("ember-cli repair"), "{text}");
+    for alone in [&["-h"][..], &["-p", "6380", "-h"]] {
+        let (is_fine, text) = run(alone);
+        assert!(is_fine && text.contains("--pipe-timeout"), "{alone:?}: {text}");
+    }
+    let (is_fine, text) = run(&["benchmark", "-h"]);
+    assert!(is_fine && text.contains("--key-pattern"), "{text}");
     let (is_fine, text) = run(&["--version"]);
     let rest = text.strip_prefix(concat!("ember-cli ", env!("CARGO_PKG_VERSION"))).unwrap().trim_end();
     let commit = rest.strip_prefix(" (commit ").and_then(|rest| rest.strip_suffix(')'));
@@ -396,4 +402,41 @@ fn live_query_states_are_shown_until_they_end() {
     assert!(!is_fine && text.contains("cannot be watched"), "{text}");
     let (is_fine, text) = run(&["-p", &port, "--watch"]);
     assert!(!is_fine && text.contains("needs a command"), "{text}");
+}
+
+#[test]
+fn comments_in_batches_are_not_sent() {
+    let server = server(&[]);
+    let port = server.port().to_string();
+    let mut child = command(&["-p", &port]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = b"# the first line\nSET a 1\n  # \"indented, with a quote\n\nINCR a\nECHO #word\n#";
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), lines).unwrap();
+    assert_eq!(said(&child.wait_with_output().unwrap()), (true, "OK\n2\n#word\n".to_owned()));
+}
+
+#[test]
+fn key_statistics_count_every_key_and_list_the_largest() {
+    let server = server(&[]);
+    let mut client = server.client();
+    client.command(&["SET", "large", &"x".repeat(50_000)]);
+    client.run("RPUSH queue a b c");
+    client.run("SADD numbers 1 2");
+    client.run("XADD log * field value");
+    for number in 0..500 {
+        client.command(&["SET", &format!("small:{number}"), "1"]);
+    }
+    let port = server.port().to_string();
+    let (is_fine, text) = run(&["-p", &port, "--keystats", "--top", "1"]);
+    assert!(is_fine, "{text}");
+    let line = |part: &str| {
+        text.lines().find(|line| line.contains(part)).unwrap_or_else(|| panic!("{part}:\n{text}"))
+    };
+    let largest = line("\"large\"");
+    assert!(largest.trim_start().starts_with("1  string") && largest.contains(" 50000 bytes"), "{largest}");
+    assert!(text.contains("-------- 1 keys with most memory --------"), "{text}");
+    assert!(line("string  ").contains("\"large\"") && line(" 501 keys (").starts_with("string"), "{text}");
+    assert!(line("list ").contains(" 3 items (avg 3.00, max 3)"), "{text}");
+    assert!(line("Sampled").starts_with("Sampled 504 keys"), "{text}");
+    let (is_fine, text) = run(&["-p", &port, "--keystats-samples", "0", "--pattern", "queue"]);
+    assert!(is_fine && text.contains("Sampled 1 keys"), "{text}");
 }

@@ -208,7 +208,13 @@ fn names_are_completed_and_arguments_hinted() {
     terminal.type_keys("10 gt");
     terminal.wait_for_line(&format!("{address}> EXPIRE k 10 gt"));
     terminal.run("", "(integer) 0");
-    terminal.type_keys("help @sc\t");
+    // Forms with `.WATCH` are offered after the dot: until then `STRLEN` is the only command with this beginning.
+    terminal.type_keys("strlen\t k");
+    terminal.wait_for_line(&format!("{address}> strlen k"));
+    terminal.run("", "(integer) 0");
+    terminal.type_keys("strlen.w\t");
+    terminal.wait_for_line(&format!("{address}> strlen.watch key"));
+    terminal.type_keys("\x15help @sc\t");
     terminal.wait_for_line(&format!("{address}> help @scripting"));
     terminal.run("", "SCRIPT LOAD script");
     terminal.run("help expire", "group: generic");

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::vec::IntoIter;
 
 use super::assignment::{Assignment, Statement};
-use super::file::USER_DIRECTIVE;
+use super::file::{USER_DIRECTIVE, unsupported};
 use super::parameter::Parameter;
 use super::words;
 
@@ -105,7 +105,14 @@ impl CommandLine {
                 .push(Assignment { statement: Statement::User(words), origin: origin.to_owned() });
             return Ok(());
         }
-        let parameter = Parameter::find(name).ok_or_else(|| Parameter::unknown(origin))?;
+        let unknown = || {
+            let first = value.or_else(|| rest.peek().map(String::as_str)).unwrap_or_default();
+            match unsupported(&name.to_ascii_lowercase(), first) {
+                Some(why) => format!("{origin}: {why}: remove this flag"),
+                None => Parameter::unknown(origin),
+            }
+        };
+        let parameter = Parameter::find(name).ok_or_else(unknown)?;
         let text = match value {
             Some(value) => value.to_owned(),
             None => value_of(parameter, rest).ok_or_else(|| format!("{origin}: a value is missing"))?,
@@ -265,6 +272,19 @@ mod tests {
     fn errors_name_the_argument() {
         for (arguments, error) in [
             (&["--prot", "1"][..], "unknown parameter '--prot' (did you mean '--port'?)"),
+            (
+                &["--loadmodule", "/lib/search.so", "MAXSIZE", "5"],
+                "--loadmodule: modules are not supported, so '/lib/search.so' cannot be loaded: remove this flag",
+            ),
+            (
+                &["--LoadModule=/lib/search.so"],
+                "--LoadModule: modules are not supported, so '/lib/search.so' cannot be loaded: remove this flag",
+            ),
+            (&["--sentinel"], "--sentinel: Sentinel is not available: remove this flag"),
+            (
+                &["--search.maxsize", "5"],
+                "--search.maxsize: modules are not supported and have no parameters: remove this flag",
+            ),
             (&["--port"], "--port: a value is missing"),
             (&["--port", "--hz", "1"], "--port: a value is missing"),
             (&["--bind", "--port", "1"], "--bind: a value is missing"),

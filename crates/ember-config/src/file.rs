@@ -125,15 +125,21 @@ fn statement(directive: Directive, origin: String) -> Result<Assignment, String>
         (USER_DIRECTIVE, _) => other(Statement::User(words)),
         ("rename-command", [from, to]) => other(Statement::Rename { from: from.clone(), to: to.clone() }),
         ("rename-command", _) => Err(at(&"wrong number of arguments")),
-        ("loadmodule", _) => {
-            let module = words.first().map_or("", String::as_str);
-            Err(at(&format!("modules are not supported, so '{module}' cannot be loaded: remove this line")))
-        }
-        ("sentinel", _) => Err(at(&"Sentinel is not available: remove this line")),
-        (module, _) if module.contains('.') => {
-            Err(at(&"modules are not supported and have no parameters: remove this line"))
-        }
-        _ => Err(format!("{origin}: {}", Parameter::unknown(&name))),
+        _ => match unsupported(&name, words.first().map_or("", String::as_str)) {
+            Some(why) => Err(at(&format!("{why}: remove this line"))),
+            None => Err(format!("{origin}: {}", Parameter::unknown(&name))),
+        },
+    }
+}
+
+/// Returns why a directive of Redis, with its first word, has no parameter here; `None` for a name that Redis does not
+/// know either. `name` is in small letters.
+pub(super) fn unsupported(name: &str, first: &str) -> Option<String> {
+    match name {
+        "loadmodule" => Some(format!("modules are not supported, so '{first}' cannot be loaded")),
+        "sentinel" => Some("Sentinel is not available".to_owned()),
+        module if module.contains('.') => Some("modules are not supported and have no parameters".to_owned()),
+        _ => None,
     }
 }
 

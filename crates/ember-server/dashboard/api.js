@@ -5,6 +5,9 @@ import { Bytes } from "./bytes.js";
 /** The user's name and password, kept in this page until it is closed; null for the default user without a password. */
 let credentials = null;
 
+/** The maximum number of commands in a request; the server refuses more. */
+export const COMMANDS_MAX = 512;
+
 /** An error reply. */
 export class ReplyError extends Error {}
 

@@ -1,6 +1,6 @@
 // The key browser: the keys that match a pattern, and the value of one of them.
 
-import { ReplyError, permittedWithOtherKeys, run, runAll } from "./api.js";
+import { COMMANDS_MAX, ReplyError, permittedWithOtherKeys, run, runAll } from "./api.js";
 import { Bytes, typed } from "./bytes.js";
 import { button, dialog, el, refused, tell, tile } from "./dom.js";
 import { count, size, span, things } from "./format.js";
@@ -29,10 +29,10 @@ const ORDERS = {
 
 /**
  * The search and the keys found so far, the number of keys in the database, the sort order, the groups that the user has
- * expanded or collapsed, and the types of keys that the user may create.
+ * expanded or collapsed, the types of keys that the user may create, and whether the user may delete keys.
  */
 const state = { database: 0, pattern: "*", type: "", cursor: "0", found: [], total: null, isBegun: false, shown: null,
-  order: "name", open: new Map(), makes: [] };
+  order: "name", open: new Map(), makes: [], mayDelete: false };
 
 export const view = {
   title: "Keys",
@@ -43,6 +43,7 @@ export const view = {
       return;
     }
     state.makes = await makes();
+    [state.mayDelete] = await permittedWithOtherKeys([["UNLINK", ""]]);
     main.replaceChildren(el("div", { id: "browser" }, searchForm(), el("div", { class: "browser" },
       tile("List of keys", { id: "list" }), tile("Key", { id: "key" }))));
     if (state.shown) {
@@ -64,6 +65,12 @@ export function openKey(key, database) {
   }
 }
 
+/** Shows the keys of a database that match a pattern; callable from any view. */
+export function openPattern(pattern, database) {
+  Object.assign(state, { database, pattern, type: "", shown: null });
+  location.hash = "#keys";
+}
+
 function place() {
   return document.querySelector("#key");
 }
@@ -79,7 +86,8 @@ function searchForm() {
   const form = el("form", { class: "row", role: "search", "aria-label": "Keys" },
     el("label", { class: "inline" }, "Pattern ", pattern), el("label", { class: "inline" }, "Type ", type),
     el("label", { class: "inline" }, "Database ", database), el("button", { type: "submit" }, "Search"),
-    state.makes.length > 0 ? button("New key", newKey) : null);
+    state.makes.length > 0 ? button("New key", newKey) : null,
+    state.mayDelete ? button("Delete matching keys", deleteMatching, { class: "danger" }) : null);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     Object.assign(state, { pattern: pattern.value || "*", type: type.value, database: Number(database.value) || 0 });
@@ -131,8 +139,9 @@ async function moreByHand() {
 
 async function addWithTypes(keys) {
   const known = (reply) => (reply instanceof ReplyError || reply === null ? undefined : reply);
-  for (let at = 0; at < keys.length; at += 400) {
-    const some = keys.slice(at, at + 400);
+  const atATime = Math.floor(COMMANDS_MAX / 3);
+  for (let at = 0; at < keys.length; at += atATime) {
+    const some = keys.slice(at, at + atATime);
     const asked = some.flatMap((key) => [["TYPE", key], ["PTTL", key], ["MEMORY", "USAGE", key]]);
     const replies = await runAll(asked, state.database);
     some.forEach((key, index) => {
@@ -304,4 +313,68 @@ function newKey() {
     await keyChanged(key, key);
     tell("The key was created.");
   });
+}
+
+/** The number of keys that one command deletes, and of names that the confirmation shows. */
+const DELETED_AT_A_TIME = 200;
+const EXAMPLES_MAX = 5;
+
+/** Calls `act` with the keys of the current search, some at a time, until it returns false. */
+async function eachMatching({ pattern, type, database }, act) {
+  const filter = type ? ["TYPE", type] : [];
+  let cursor = "0";
+  do {
+    const [next, keys] = await run(["SCAN", cursor, "MATCH", pattern, "COUNT", COUNT_SOME, ...filter], database);
+    cursor = next.text;
+    for (let at = 0; at < keys.length; at += DELETED_AT_A_TIME) {
+      if (!await act(keys.slice(at, at + DELETED_AT_A_TIME))) {
+        return;
+      }
+    }
+  } while (cursor !== "0");
+}
+
+/** Counts the keys of the current search, and deletes them after a confirmation. */
+async function deleteMatching() {
+  const { pattern, type, database } = state;
+  const search = { pattern, type, database };
+  let found = 0;
+  const examples = [];
+  await eachMatching(search, (keys) => {
+    found += keys.length;
+    examples.push(...keys.slice(0, EXAMPLES_MAX - examples.length));
+    tell(`Counting: ${things(found, "key")} so far`);
+    return document.querySelector("#browser") !== null;
+  });
+  if (found === 0) {
+    tell("No key has this pattern and type.");
+    return;
+  }
+  const kind = type ? `${type} ` : "";
+  const title = `Delete ${things(found, `${kind}key`)} of database ${database} that match ${pattern}?`;
+  const fields = [{ name: "confirmation", label: "Enter the pattern to confirm" }];
+  const names = examples.map((key) => el("li", { class: "bytes" }, key.line));
+  const more = found > examples.length ? el("li", { class: "faint" }, `and ${count(found - examples.length)} more`) : null;
+  const text = el("div", {}, el("ul", {}, names, more),
+    el("p", { class: "faint" }, "Keys that are created meanwhile and match are deleted, too."));
+  const box = dialog(title, fields, "Delete them", async ({ confirmation }) => {
+    if (confirmation !== pattern) {
+      throw new Error(`The pattern is ${pattern}`);
+    }
+    let deleted = 0;
+    await eachMatching(search, async (keys) => {
+      deleted += await run(["UNLINK", ...keys], database);
+      tell(`Deleted ${things(deleted, "key")}`);
+      // Closing the dialog stops the deletion.
+      return box.open;
+    });
+    tell(`Deleted ${things(deleted, "key")}.`);
+    await keysDeleted();
+  }, { class: "danger", text });
+}
+
+async function keysDeleted() {
+  state.shown = null;
+  place()?.replaceChildren(el("p", { class: "faint" }, "Choose a key."));
+  await search();
 }

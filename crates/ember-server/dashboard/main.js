@@ -1,6 +1,7 @@
 // The page: selection and refresh of views, and login.
 
 import { Unauthorised, logIn, userName } from "./api.js";
+import { view as analysis } from "./analysis.js";
 import { view as clients } from "./clients.js";
 import { view as configuration } from "./configuration.js";
 import { view as terminal } from "./console.js";
@@ -11,7 +12,8 @@ import { view as persistence } from "./persistence.js";
 import { view as replication } from "./replication.js";
 import { view as slowlog } from "./slowlog.js";
 
-const VIEWS = { overview, keys, heavy, clients, slowlog, console: terminal, configuration, persistence, replication };
+const VIEWS = { overview, keys, analysis, heavy, clients, slowlog, console: terminal, configuration, persistence,
+  replication };
 const AGAIN_MS = 2000;
 
 const main = document.querySelector("#main");

@@ -24,7 +24,7 @@ export const view = {
       address.line,
       name.line,
     ]);
-    const columns = [["number", "number"], ["when"], ["took", "number"], ["command"], ["client"], ["name"]];
+    const columns = [["number", "number"], ["when", "when"], ["took", "number"], ["command"], ["client"], ["name"]];
     const reset = el("button", { type: "button", class: "danger", id: "empty" }, "Empty the log");
     main.onclick ??= ({ target }) => target.id === "empty" && confirmReset(main);
     renew(main, tile("Slow log", {}, mayReset ? el("p", { class: "row" }, reset) : null,

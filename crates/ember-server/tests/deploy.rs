@@ -40,6 +40,11 @@ fn metrics() -> BTreeMap<String, BTreeSet<String>> {
     for line in text.lines() {
         if let Some(name) = line.strip_prefix("# HELP ") {
             metrics.insert(name.split(' ').next().unwrap().to_owned(), BTreeSet::new());
+        } else if let Some(name) =
+            line.strip_prefix("# TYPE ").and_then(|line| line.strip_suffix(" histogram"))
+        {
+            // Without observations a histogram has no samples.
+            metrics.entry(format!("{name}_bucket")).or_default();
         } else if !line.starts_with('#') {
             let (name, labels) = line.split_once('{').unwrap_or((line.split(' ').next().unwrap(), ""));
             let labels = labels.split("\",").filter_map(|label| Some(label.split_once("=\"")?.0.to_owned()));
@@ -142,6 +147,22 @@ fn alerts_use_existing_metrics() {
 }
 
 #[test]
+fn every_alert_is_provoked_in_the_tests_of_promtool() {
+    let metrics = metrics();
+    let rules = fs::read_to_string(deploy("prometheus/alerts.yml")).unwrap();
+    let tests = fs::read_to_string(deploy("prometheus/alerts_test.yml")).unwrap();
+    let names = |text: &str, before: &str| -> BTreeSet<String> {
+        let lines = text.lines().filter_map(|line| line.trim().strip_prefix(before));
+        lines.map(str::to_owned).collect()
+    };
+    assert_eq!(names(&rules, "- alert: "), names(&tests, "- name: "));
+    for series in names(&tests, "- series: '") {
+        let name = series.split('{').next().unwrap();
+        assert!(name == "up" || metrics.contains_key(name), "there is no {name}");
+    }
+}
+
+#[test]
 fn systemd_starts_the_server_and_is_notified() {
     let unit = fs::read_to_string(deploy("systemd/ember.service")).unwrap();
     let of = |name: &str| unit.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
@@ -224,7 +245,7 @@ fn the_image_is_built_from_existing_files() {
         assert!(root().join(&main).is_file(), "{main}");
     }
     let copies = of("COPY");
-    assert_eq!((of("WORKDIR")[0], copies[0], copies.len()), ("/src", ". .", 2));
+    assert_eq!((of("WORKDIR")[0], copies[0], copies.len()), ("/src", ". .", 3));
     let words: Vec<&str> = copies[1].split(' ').collect();
     let (target, sources) = words[1..].split_last().unwrap();
     let copied: BTreeSet<&str> =
@@ -232,6 +253,12 @@ fn the_image_is_built_from_existing_files() {
     assert_eq!(of("RUN")[1], "scripts/strip-binaries.sh target/release dist");
     assert!(root().join("scripts/strip-binaries.sh").is_file());
     assert_eq!((words[0], *target, &copied), ("--from=build", "/usr/local/bin/", &built));
+    // The image contains the licence of ember, the notices of all linked code, and the list of that code.
+    let notices =
+        copies[2].strip_prefix("--from=build ").unwrap().strip_suffix(" /usr/share/doc/ember/").unwrap();
+    let notices: Vec<&str> = notices.split(' ').map(|path| path.strip_prefix("/src/").unwrap()).collect();
+    assert_eq!(notices, ["LICENSE", "deploy/licenses/THIRD-PARTY.txt", "deploy/licenses/ember.cdx.json"]);
+    assert!(notices.iter().all(|path| root().join(path).is_file()));
     // The build does not need any file that is excluded from the build context.
     let ignored = fs::read_to_string(root().join(".dockerignore")).unwrap();
     for line in ignored.lines() {
@@ -279,4 +306,97 @@ fn the_image_runs_the_server_unprivileged() {
         makefile.contains("docker build --build-arg EMBER_COMMIT=")
             && dockerfile.contains("\nARG EMBER_COMMIT=")
     );
+}
+
+/// Asserts that the server accepts arguments; a password file among them is replaced by an existing one.
+#[track_caller]
+fn assert_accepts(arguments: &[String]) {
+    let secret = std::env::temp_dir().join(format!("ember-deploy-secret-{}", std::process::id()));
+    fs::write(&secret, "secret\n").unwrap();
+    let is_secret = |argument: &String| argument.starts_with("/run/secrets/");
+    let replaced = arguments.iter().map(|argument| match is_secret(argument) {
+        true => secret.display().to_string(),
+        false => argument.clone(),
+    });
+    let checked = Command::new(program()).args(replaced).arg("--check-config").output().unwrap();
+    assert!(checked.status.success(), "{arguments:?}: {checked:?}");
+    assert!(arguments.iter().any(is_secret), "no password: {arguments:?}");
+    fs::remove_file(secret).unwrap();
+}
+
+#[test]
+fn the_compose_file_runs_the_image_with_accepted_arguments() {
+    let compose = fs::read_to_string(deploy("compose/compose.yml")).unwrap();
+    let of = |name: &str| compose.lines().find_map(|line| line.trim().strip_prefix(name)).unwrap().trim();
+    let arguments: Vec<String> = serde_json::from_str(of("command:")).unwrap();
+    assert_accepts(&arguments);
+    let dockerfile = fs::read_to_string(root().join("Dockerfile")).unwrap();
+    assert!(dockerfile.contains("\nVOLUME /data\n") && of("volumes:") == "[\"data:/data\"]");
+    assert!(dockerfile.contains("\nEXPOSE 6379 ") && of("ports:") == "[\"127.0.0.1:6379:6379\"]");
+    let makefile = fs::read_to_string(root().join("Makefile")).unwrap();
+    assert!(makefile.contains(&format!("\nIMAGE ?= {}\n", of("image:"))));
+}
+
+/// Returns the paths of all values of a YAML file of nested mappings, such as `image.tag`.
+fn value_paths(yaml: &str) -> BTreeSet<String> {
+    let mut paths = BTreeSet::new();
+    let mut parents: Vec<(usize, String)> = Vec::new();
+    for line in yaml.lines().filter(|line| !line.trim().is_empty() && !line.trim().starts_with('#')) {
+        let depth = line.len() - line.trim_start().len();
+        let (name, value) = line.trim().split_once(':').unwrap();
+        parents.retain(|(parent, _)| *parent < depth);
+        parents.push((depth, name.to_owned()));
+        if !value.is_empty() {
+            paths.insert(parents.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>().join("."));
+        }
+    }
+    paths
+}
+
+#[test]
+fn the_helm_chart_uses_its_values_and_runs_the_image_with_accepted_arguments() {
+    let values = fs::read_to_string(deploy("helm/ember/values.yaml")).unwrap();
+    let templates: String = fs::read_dir(deploy("helm/ember/templates"))
+        .unwrap()
+        .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap())
+        .collect();
+    let of_value = |rest: &str| -> String {
+        rest.chars().take_while(|letter| letter.is_ascii_alphanumeric() || *letter == '.').collect()
+    };
+    let used: BTreeSet<String> = templates.split(".Values.").skip(1).map(of_value).collect();
+    let paths = value_paths(&values);
+    let is_below = |path: &str, name: &str| path == name || path.starts_with(&format!("{name}."));
+    for name in &used {
+        assert!(paths.iter().any(|path| is_below(path, name)), "values.yaml has no {name}");
+    }
+    for path in &paths {
+        assert!(used.iter().any(|name| is_below(path, name)), "no template uses {path}");
+    }
+    assert_eq!(templates.matches("{{").count(), templates.matches("}}").count());
+    // The arguments in the template, with the values of the chart.
+    let value_of = |name: &str| {
+        let leaf = format!("{}: ", name.rsplit('.').next().unwrap());
+        let parent = name.rsplit_once('.').map_or("", |(parent, _)| parent);
+        let part = values.split(&format!("\n{parent}:\n")).last().unwrap();
+        part.lines().find_map(|line| line.trim().strip_prefix(&leaf)).unwrap().to_owned()
+    };
+    let arguments = templates.split("          args:\n").nth(1).unwrap().split("{{- range").next().unwrap();
+    let mut arguments: Vec<String> = arguments
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- "))
+        .map(|argument| match argument.strip_prefix("{{ .Values.") {
+            Some(rest) => value_of(&of_value(rest)),
+            None => argument.to_owned(),
+        })
+        .collect();
+    assert!(arguments.len() >= 8, "{arguments:?}");
+    arguments.extend(serde_json::from_str::<Vec<String>>(&value_of("arguments")).unwrap());
+    assert_accepts(&arguments);
+    let dockerfile = fs::read_to_string(root().join("Dockerfile")).unwrap();
+    let user = dockerfile.split("\nUSER ").nth(1).unwrap().split(':').next().unwrap();
+    assert!(templates.contains(&format!("fsGroup: {user}\n")));
+    assert!(dockerfile.contains("\nVOLUME /data\n") && templates.contains("mountPath: /data }"));
+    let chart = fs::read_to_string(deploy("helm/ember/Chart.yaml")).unwrap();
+    let version = env!("CARGO_PKG_VERSION");
+    assert!(chart.contains(&format!("\nappVersion: \"{version}\"\n")), "{chart}");
 }

@@ -31,7 +31,7 @@ const PROGRAMS: [&str; 14] = [
 
 /// Documents that `crates/ember-peers/tests/walks` runs from the first line to the last: their commands depend on the
 /// results of earlier commands.
-const WALKED: [&str; 2] = ["docs/getting-started.md", "docs/migration.md"];
+const WALKED: [&str; 3] = ["docs/getting-started.md", "docs/migration.md", "docs/tls.md"];
 
 /// The key file that flags in documents may name, in the directory where the server is started, and its only key.
 const KEY_FILE: (&str, &str) = ("keys", "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f");
@@ -128,7 +128,10 @@ fn check_shell_line(line: &str, makefile: &str) -> Result<(), String> {
         "cargo" => {
             let packages = arguments.windows(2).filter(|pair| pair[0] == "-p").map(|pair| pair[1]);
             let missing = packages.filter(|package| !is_package(package));
-            none(&missing.collect::<Vec<_>>(), "no such package")
+            none(&missing.collect::<Vec<_>>(), "no such package")?;
+            let paths = arguments.windows(2).filter(|pair| pair[0] == "--path").map(|pair| pair[1]);
+            let missing = paths.filter(|path| !root().join(path).join("src/main.rs").is_file());
+            none(&missing.collect::<Vec<_>>(), "no such program")
         }
         "./target/release/ember-cli" => Ok(()),
         program if program.ends_with("ember-server") => check_server_starts(arguments),

@@ -18,7 +18,7 @@ const DATA_FOLDER: &str = "data";
 const GENERATED_FILES: [&str; 3] = ["Cargo.lock", "package-lock.json", "go.sum"];
 
 /// Folders of texts written by tools, whose lines may have any length.
-const GENERATED_FOLDERS: [&str; 2] = ["deploy/completions/", "deploy/man/"];
+const GENERATED_FOLDERS: [&str; 3] = ["deploy/completions/", "deploy/licenses/", "deploy/man/"];
 
 const LINE_CHARACTERS_MAX: usize = 125;
 

@@ -70,16 +70,87 @@ impl Page {
         results: &[TestResult],
         scalings: &[Scaling],
     ) -> Result<(), Failure> {
-        let text = document(&super::text::head(target, data_bytes), results, scalings);
+        let mut parts = vec![summary(results)];
+        let no_scaling = Scaling::default();
+        for (index, result) in results.iter().enumerate() {
+            parts.push(section(result, scalings.get(index).unwrap_or(&no_scaling)));
+        }
+        self.put(&document(&super::text::head(target, data_bytes), &parts))
+    }
+
+    /// Writes a comparison of servers: its table, whose first row names the columns, and the plots of each test.
+    ///
+    /// # Errors
+    /// Returns a message if the file cannot be written.
+    pub(crate) fn write_comparison(
+        mut self,
+        head: &str,
+        rows: &[Vec<String>],
+        tests: &[ComparedTest],
+    ) -> Result<(), Failure> {
+        let parts: Vec<String> =
+            std::iter::once(rows_as_table(rows)).chain(tests.iter().map(ComparedTest::section)).collect();
+        self.put(&document(head, &parts))
+    }
+
+    fn put(&mut self, text: &str) -> Result<(), Failure> {
         self.file.write_all(text.as_bytes()).map_err(|error| unwritten(&self.path, &error))
     }
+}
+
+/// The figures of a test of two servers, by round.
+pub(crate) struct ComparedTest {
+    pub(crate) test: String,
+    /// The names of both servers.
+    pub(crate) servers: [String; 2],
+    /// Requests per second of both servers.
+    pub(crate) rates: [Vec<f64>; 2],
+    /// p99 in milliseconds of both servers.
+    pub(crate) p99_ms: [Vec<f64>; 2],
+}
+
+impl ComparedTest {
+    fn section(&self) -> String {
+        let [first, other] = &self.servers;
+        format!(
+            "<section>\n<h2>{}</h2>\n<p>First: {}. Other: {}.</p>\n<div class=\"plots\">\n{}{}</div>\n</section>",
+            escape(&self.test),
+            escape(first),
+            escape(other),
+            by_round("Requests per second by round", &self.rates).render(),
+            by_round("p99 in milliseconds by round", &self.p99_ms).render()
+        )
+    }
+}
+
+fn by_round(title: &str, figures: &[Vec<f64>; 2]) -> Plot {
+    let points = |values: &Vec<f64>| values.iter().enumerate().map(|(round, y)| (round as f64, *y)).collect();
+    Plot {
+        title: title.to_owned(),
+        below: "round",
+        axis: Axis::Words((1..=figures[0].len()).map(|round| round.to_string()).collect()),
+        lines: vec![
+            Line { name: "first", points: points(&figures[0]) },
+            Line { name: "other", points: points(&figures[1]) },
+        ],
+    }
+}
+
+fn rows_as_table(rows: &[Vec<String>]) -> String {
+    let mut text = String::from("<div class=\"wide\"><table>\n");
+    for (index, row) in rows.iter().enumerate() {
+        let tag = if index == 0 { "th" } else { "td" };
+        let cells: String = row.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
+        text.push_str(&format!("<tr>{cells}</tr>\n"));
+    }
+    text + "</table></div>"
 }
 
 fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
     Failure(format!("Cannot write {}: {}", path.display(), cause(error)))
 }
 
-fn document(head: &str, results: &[TestResult], scalings: &[Scaling]) -> String {
+fn document(head: &str, parts: &[String]) -> String {
     let mut text = String::from("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     text.push_str(
         "<meta name=\"viewport\" content=\"width=device-width\">\n<title>ember-cli benchmark</title>\n",
@@ -92,11 +163,7 @@ fn document(head: &str, results: &[TestResult], scalings: &[Scaling]) -> String 
         "<style>{STYLE}</style>\n</head>\n<body>\n<h1>ember-cli benchmark</h1>\n<p>{}</p>",
         escape(head.trim()).replace('\n', "<br>\n")
     ));
-    put(&summary(results));
-    let no_scaling = Scaling::default();
-    for (index, result) in results.iter().enumerate() {
-        put(&section(result, scalings.get(index).unwrap_or(&no_scaling)));
-    }
+    parts.iter().for_each(|part| put(part));
     put("</body>\n</html>");
     text
 }

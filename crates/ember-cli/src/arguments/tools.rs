@@ -31,6 +31,26 @@ const SHARED: [&str; 16] = [
     "key",
 ];
 
+/// Returns the command line with a request for help instead of a last `-h` that lacks its host, as redis-cli treats it.
+pub(crate) fn with_help(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    // A command that has begun, or an option that expects a value, has this word as its argument.
+    let is_alone = |arguments: &[OsString]| {
+        let parsed = ClientArguments::command().try_get_matches_from(arguments);
+        parsed.is_ok_and(|matches| match matches.get_many::<OsString>("command") {
+            Some(mut words) => words.len() == 1 && words.next().is_some_and(|word| word == "benchmark"),
+            None => true,
+        })
+    };
+    if let Some((last, before)) = arguments.split_last()
+        && last == "-h"
+        && is_alone(before)
+    {
+        arguments.pop();
+        arguments.push("--help".into());
+    }
+    arguments
+}
+
 /// Returns the command line with the name of the tool first; `None` if it is not for a tool.
 ///
 /// # Errors
@@ -111,6 +131,22 @@ mod tests {
         }
         for line in ["ember-cli restore --to -1h --out x", "ember-cli restore --help", "ember-cli restore"] {
             assert_eq!(found(line).as_deref(), Some(line));
+        }
+    }
+
+    #[test]
+    fn a_last_h_without_a_host_asks_for_help() {
+        for (line, last) in [
+            ("ember-cli -h", "--help"),
+            ("ember-cli -p 6380 -h", "--help"),
+            ("ember-cli benchmark -h", "--help"),
+            ("ember-cli -h 127.0.0.1", "127.0.0.1"),
+            ("ember-cli -a -h", "-h"),
+            ("ember-cli ECHO -h", "-h"),
+            ("ember-cli", "ember-cli"),
+        ] {
+            let words = with_help(line.split(' ').map(OsString::from).collect());
+            assert_eq!(words.last().unwrap(), last, "{line}");
         }
     }
 

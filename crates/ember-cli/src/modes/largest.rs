@@ -26,7 +26,7 @@ struct TypeFacts {
 }
 
 /// The types in the order of the summary: name, command for the size, unit.
-const TYPES: [(&str, &str, &str); 7] = [
+pub(super) const TYPES: [(&str, &str, &str); 7] = [
     ("list", "LLEN", "items"),
     ("hash", "HLEN", "fields"),
     ("string", "STRLEN", "bytes"),

@@ -6,6 +6,7 @@ mod failure;
 mod hotkeys;
 mod intrinsic;
 mod key_scan;
+mod key_statistics;
 mod largest;
 mod latency;
 mod pipe;
@@ -32,6 +33,7 @@ pub(crate) enum Mode {
     Scan,
     LargestByElements,
     LargestByMemory,
+    KeyStatistics,
     HotKeys,
     Stat,
     Latency { is_history: bool },
@@ -60,6 +62,9 @@ pub(crate) fn of(options: &ModeOptions) -> Option<Mode> {
         ModeOptions { bigkeys: true, .. } => Some(Mode::LargestByElements),
         ModeOptions { memkeys: true, .. } | ModeOptions { memkeys_samples: Some(_), .. } => {
             Some(Mode::LargestByMemory)
+        }
+        ModeOptions { keystats: true, .. } | ModeOptions { keystats_samples: Some(_), .. } => {
+            Some(Mode::KeyStatistics)
         }
         ModeOptions { hotkeys: true, .. } => Some(Mode::HotKeys),
         ModeOptions { stat: true, .. } => Some(Mode::Stat),
@@ -99,6 +104,9 @@ pub(crate) fn run(mode: Mode, client: &mut Client, arguments: &ClientArguments) 
         Mode::LargestByElements => largest::run(connection, scan, &largest::Measure::Elements),
         Mode::LargestByMemory => {
             largest::run(connection, scan, &largest::Measure::Memory(options.memkeys_samples))
+        }
+        Mode::KeyStatistics => {
+            key_statistics::run(connection, scan, options.keystats_samples, options.top as usize)
         }
         Mode::HotKeys => hotkeys::run(connection, scan),
         Mode::Stat => stat::run(connection, interval),

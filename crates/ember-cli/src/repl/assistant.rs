@@ -195,7 +195,7 @@ impl Completer for Assistant {
         }
         let start = command_start(typed);
         let upper = typed[start..].to_ascii_uppercase();
-        let names = docs.commands.iter().filter(|command| command.name.starts_with(&upper));
+        let names = docs.commands.iter().filter(|command| command.is_offered(&upper));
         // The completion uses the letter case that the user types.
         let is_small = upper != typed[start..] && !typed[start..].chars().any(char::is_uppercase);
         let names: Vec<String> = names

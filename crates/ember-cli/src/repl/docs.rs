@@ -7,6 +7,9 @@ use ember_client::Connection;
 /// The maximum nesting depth of arguments: deeper than in any command.
 const DEPTH_MAX: usize = 16;
 
+/// The ends of the names that watch a command, and end its watches.
+const WATCH_FORMS: [&str; 2] = [".WATCH", ".UNWATCH"];
+
 /// The commands of a server, sorted by name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Docs {
@@ -180,6 +183,14 @@ impl Argument {
 }
 
 impl Command {
+    /// Whether the command is offered to a user that has typed `begin`, in capital letters. Every command that reads keys
+    /// has forms with `.WATCH` and `.UNWATCH`; these are offered only after the dot, because they would hide the other
+    /// commands.
+    pub(super) fn is_offered(&self, begin: &str) -> bool {
+        let dot = WATCH_FORMS.iter().find_map(|form| self.name.find(form));
+        self.name.starts_with(begin) && dot.is_none_or(|dot| begin.len() > dot)
+    }
+
     /// Formats all arguments for a synopsis.
     pub(super) fn synopsis(&self) -> String {
         self.arguments.iter().map(Argument::shown).collect::<Vec<_>>().join(" ")
@@ -282,6 +293,25 @@ mod tests {
             ..value("pattern")
         };
         assert_eq!(named.shown(), "[GET pattern [GET pattern ...]]");
+    }
+
+    #[test]
+    fn watch_forms_are_offered_after_their_dot() {
+        let named = |name: &str| Command { name: name.to_owned(), ..set() };
+        for (name, begin, is_offered) in [
+            ("GET.WATCH", "", false),
+            ("GET.WATCH", "GET", false),
+            ("GET.WATCH", "GET.", true),
+            ("GET.UNWATCH", "GET", false),
+            ("GET.UNWATCH", "GET.", true),
+            ("GET.WATCH", "SET.", false),
+            ("XINFO.WATCH STREAM", "XINFO", false),
+            ("XINFO.WATCH STREAM", "XINFO.W", true),
+            ("WATCH.OPEN", "W", true),
+            ("GET", "G", true),
+        ] {
+            assert_eq!(named(name).is_offered(begin), is_offered, "{name} for {begin}");
+        }
     }
 
     #[test]

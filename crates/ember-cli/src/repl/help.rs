@@ -68,7 +68,8 @@ pub(super) fn topics(docs: &Docs, begin: &str) -> Vec<String> {
     let mut groups: Vec<String> = docs.commands.iter().map(|command| format!("@{}", command.group)).collect();
     groups.sort();
     groups.dedup();
-    let names = docs.commands.iter().map(|command| command.name.clone());
-    let begin = begin.to_ascii_lowercase();
-    groups.into_iter().chain(names).filter(|topic| topic.to_ascii_lowercase().starts_with(&begin)).collect()
+    let upper = begin.to_ascii_uppercase();
+    let names = docs.commands.iter().filter(|command| command.is_offered(&upper));
+    let groups = groups.into_iter().filter(|group| group.to_ascii_uppercase().starts_with(&upper));
+    groups.chain(names.map(|command| command.name.clone())).collect()
 }

@@ -155,8 +155,12 @@ impl Repl<'_> {
         prompt + "> "
     }
 
-    /// Runs a line, which may be a command of the session itself, such as HELP.
+    /// Runs a line, which may be a command of the session itself, such as HELP, or a comment: a line that begins with `#`,
+    /// which is the name of no command.
     fn take(&mut self, line: &[u8]) -> Next {
+        if line.trim_ascii_start().starts_with(b"#") {
+            return Next::Line;
+        }
         let Some(mut words) = split_arguments(line) else {
             put(b"Invalid argument(s)\n");
             return Next::Line;

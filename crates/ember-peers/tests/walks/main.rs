@@ -112,7 +112,7 @@ fn the_readme_leads_from_a_fresh_copy_to_a_server() {
     }
     // `make test` is skipped, because the tests must not run inside a test.
     let count = walk.follow(&document("README.md"), |line| line == "make test");
-    assert_eq!(count, 7, "README.md");
+    assert_eq!(count, 6, "README.md");
     let tests = walk.run("make --dry-run test");
     assert!(tests.contains("test --workspace --no-fail-fast"), "{tests}");
     // The last server has loaded the data that the first one has saved.
@@ -142,6 +142,29 @@ fn getting_started_can_be_followed() {
             assert!(features.contains(&format!("\n{feature} = [")), "{line}: no feature {feature}");
         }
     }
+}
+
+#[test]
+fn encrypted_connections_can_be_set_up() {
+    let mut walk = walk("tls");
+    let text = document("docs/tls.md");
+    let (first, second) = text.split_once("## Passwords instead").unwrap();
+    assert!(walk.follow(first, |_| false) >= 13);
+    let shop = "ember-cli -p 6380 --tls --cacert ca.crt --cert shop.crt --key shop.key";
+    assert_eq!(walk.run(&format!("{shop} ACL WHOAMI")), "shop\n");
+    assert_eq!(walk.run(&format!("{shop} SET cart:1 apples")), "OK\n");
+    assert!(walk.run(&format!("{shop} GET hello")).starts_with("NOPERM"));
+    let unknown = walk.run("ember-cli -p 6380 --tls --cacert ca.crt PING 2>&1 || true");
+    assert!(unknown.contains("the server requires a client certificate"), "{unknown}");
+    // Without `-extfile` a certificate has version 1, and the server explains what to change.
+    walk.run("openssl x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out old-server.crt");
+    let refused = walk.run(
+        "timeout 20 ember-server --port 0 --tls-port 6379 --tls-cert-file old-server.crt --tls-key-file server.key \
+         --tls-ca-cert-file ca.crt 2>&1 || true",
+    );
+    assert!(refused.contains("version 3 is needed") && refused.contains("-extfile"), "{refused}");
+    assert!(walk.follow(second, |_| false) >= 4);
+    end(walk);
 }
 
 /// Returns the section of a document below a heading.

@@ -263,6 +263,21 @@ fn log_denial(
     enter(server, context, &client.view, command, reason, object, &user.name);
 }
 
+/// The maximum number of bytes of a name in a line about a denial; longer names are cut.
+const NAME_BYTES_MAX: usize = 128;
+
+/// Describes a denial for the log: `client 7 at 127.0.0.1:40000, user "alice": the key "x" is denied`.
+fn described(view: &ClientView, entry: &LogEntry) -> String {
+    let shown = |name: &[u8]| name[..name.len().min(NAME_BYTES_MAX)].escape_ascii().to_string();
+    let (client, user) = (view.log_name(), shown(&entry.user));
+    match entry.reason {
+        Reason::Auth => format!("{client}: the login as user \"{user}\" has failed"),
+        reason => {
+            format!("{client}, user \"{user}\": the {} \"{}\" is denied", reason.name(), shown(&entry.object))
+        }
+    }
+}
+
 fn enter(
     server: &Server,
     context: Context,
@@ -290,6 +305,7 @@ fn enter(
         created_ms: now_ms,
         updated_ms: now_ms,
     };
+    tracing::debug!("{}", described(view, &entry));
     let max = usize::try_from(server.config.snapshot().acllog_max_len).unwrap_or(usize::MAX);
     server.acl.log.enter(entry, max);
 }

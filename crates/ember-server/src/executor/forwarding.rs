@@ -264,6 +264,7 @@ impl Executor {
                     }
                     Err(error) => {
                         message.marks.push(message.reply.mark());
+                        self.log_refusal_of(command, &error, message.client_id);
                         self.answer_rejected(command, &error, &mut message.reply);
                         continue;
                     }

@@ -621,6 +621,9 @@ impl Executor {
         mut at_once: Option<AtOnce<'_>>,
     ) {
         guards.release(&self.server.keyspace, &mut self.turn);
+        if self.turn.notices.is_flushed {
+            self.log_emptying(changed_by);
+        }
         self.publish_events();
         self.send_invalidations(changed_by, at_once.as_mut());
         while !self.turn.notices.ready.is_empty() {
@@ -634,6 +637,13 @@ impl Executor {
             let AfterEmptying(act) = *self.server.services.get::<AfterEmptying>();
             act(self);
         }
+    }
+
+    /// Logs that databases have been emptied, by a command or by the load of other data.
+    fn log_emptying(&self, changed_by: Option<u64>) {
+        let what = if self.turn.notices.is_emptied { "all databases have" } else { "a database has" };
+        let client = || changed_by.and_then(|id| self.server.clients.get(id)).map(|view| view.log_name());
+        tracing::debug!("{what} been emptied by {}", client().unwrap_or_else(|| "the server".to_owned()));
     }
 
     /// Passes the background work that the last command has requested to other threads. The caller holds no lock.
@@ -674,6 +684,7 @@ impl Executor {
     ) -> Flow {
         if let Some(command) = command {
             self.stats.by_command[usize::from(command.index)].rejected.add(1);
+            memory_limit::log_refusal(command, &error, || client.view.log_name());
         }
         if self.applies {
             self.record_failure(&error);
@@ -826,6 +837,8 @@ impl Executor {
             self.record_failure(error);
         }
         if let Err(error @ CommandError::OutOfMemory) = result {
+            let name = || client.map_or_else(|| "another worker's client".to_owned(), ClientView::log_name);
+            memory_limit::log_refusal(command, &error, name);
             return self.answer_rejected(command, &error, reply);
         }
         self.stats.commands.add(1);

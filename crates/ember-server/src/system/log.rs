@@ -79,8 +79,10 @@ fn open_syslog(config: &Config) -> Result<(Option<Syslog<'static>>, Option<io::E
 
 fn filter_of(level: LogLevel) -> LevelFilter {
     match level {
-        LogLevel::Debug => LevelFilter::DEBUG,
-        LogLevel::Verbose | LogLevel::Notice => LevelFilter::INFO,
+        // Redis's `verbose` is between its `debug` and `notice`.
+        LogLevel::Debug => LevelFilter::TRACE,
+        LogLevel::Verbose => LevelFilter::DEBUG,
+        LogLevel::Notice => LevelFilter::INFO,
         LogLevel::Warning => LevelFilter::WARN,
         LogLevel::Nothing => LevelFilter::OFF,
     }

@@ -80,7 +80,7 @@ where
 fn line(format: LogFormat, time: &str, level: Level, message: &str) -> String {
     let (process, message_quoted) = (std::process::id(), quoted(message));
     match format {
-        LogFormat::Legacy => format!("{time} {level:>5} {message}"),
+        LogFormat::Legacy => format!("{time} {:>5} {message}", legacy_name(level)),
         LogFormat::Logfmt => {
             let level = level_name(level);
             format!("pid={process} timestamp=\"{time}\" level={level} message={message_quoted}")
@@ -99,7 +99,18 @@ fn level_name(level: Level) -> &'static str {
         Level::ERROR => "error",
         Level::WARN => "warning",
         Level::INFO => "notice",
-        _ => "debug",
+        Level::DEBUG => "verbose",
+        Level::TRACE => "debug",
+    }
+}
+
+fn legacy_name(level: Level) -> &'static str {
+    match level {
+        Level::ERROR => "ERROR",
+        Level::WARN => "WARN",
+        Level::INFO => "INFO",
+        Level::DEBUG => "VERBOSE",
+        Level::TRACE => "DEBUG",
     }
 }
 

@@ -109,6 +109,7 @@ impl OtherConnections<'_> {
         let identity = Identity::unknown(&self.server.acl);
         let needs_password = !identity.user().needs_no_password();
         if listener::is_protected_from(&incoming.peer, config.protected_mode, needs_password) {
+            tracing::debug!("a client at {} is refused by protected mode", incoming.peer.remote());
             listener::refuse_client(&incoming, listener::PROTECTED);
             return None;
         }
@@ -126,10 +127,12 @@ impl OtherConnections<'_> {
             Ok(connection) => {
                 let token = connection.client.view.token;
                 executor.stats.connections_received.add(1);
+                tracing::debug!("{} is connected", connection.client.view.log_name());
                 self.connections[token] = Some(Box::new(connection));
                 Some(())
             }
             Err(Some(incoming)) => {
+                tracing::debug!("a client at {} is refused: maxclients is reached", incoming.peer.remote());
                 listener::refuse_client(&incoming, listener::TOO_MANY);
                 None
             }

@@ -51,6 +51,11 @@ impl Worker {
                 let peer = connection.client.view.peer.remote();
                 self.server.tls.log_failure(&peer, why, self.executor.turn.now_ms);
             }
+            tracing::debug!(
+                "{} is disconnected: {}",
+                connection.client.view.log_name(),
+                connection.why_it_ends()
+            );
             connection.send_close_notify();
             if self.server.is_stopping() && self.has_requested_shutdown(&connection) {
                 match connection.duplicate_socket() {

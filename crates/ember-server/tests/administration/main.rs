@@ -15,6 +15,7 @@ mod hot_keys;
 mod http_watch;
 mod info;
 mod latency;
+mod log;
 mod memory_command;
 mod metrics;
 mod newer_parameters;

@@ -187,10 +187,22 @@ fn change_whole_keys(browser: &Browser, client: &mut RawClient) {
 
     browser.click_button("//form[@role='search']", "New key");
     answer(browser, "key", "fresh");
-    browser.run(
-        "const kind = document.querySelector('dialog[open] [name=type]'); kind.value = 'hash';
-        kind.dispatchEvent(new Event('input', { bubbles: true }))",
-    );
+    // Only the fields of the chosen type are shown.
+    for (kind, fields) in [
+        ("string", json!(["key", "type", "value"])),
+        ("zset", json!(["key", "type", "score", "value"])),
+        ("hash", json!(["key", "type", "name", "value"])),
+    ] {
+        browser.run(&format!(
+            "const kind = document.querySelector('dialog[open] [name=type]'); kind.value = '{kind}';
+             kind.dispatchEvent(new Event('input', {{ bubbles: true }}))"
+        ));
+        let shown = browser.run(
+            "return [...document.querySelectorAll('dialog[open] [name]')]
+                 .filter((field) => field.getClientRects().length > 0).map(({ name }) => name)",
+        );
+        assert_eq!(shown, fields, "{kind}");
+    }
     answer(browser, "name", "field");
     answer(browser, "value", "<b>bold</b>");
     confirm(browser);
@@ -424,4 +436,47 @@ fn a_key_is_refreshed_live_on_request() {
     let wrong = browser.console();
     let is_meant = |line: &String| line.contains("status of 401") || line.contains("INCOMPLETE_CHUNKED");
     assert!(wrong.iter().all(is_meant), "{wrong:#?}");
+}
+
+#[test]
+fn matching_keys_are_deleted_after_a_dry_run_and_a_confirmation() {
+    let server = start(&[]);
+    let mut client = server.client();
+    for number in 0..450 {
+        client.run(&format!("SET old:{number} x"));
+    }
+    for line in ["SET new:1 x", "SADD old:set x", "ACL SETUSER looker on >pass ~* +@read"] {
+        assert!(!client.run(line).is_error(), "{line}");
+    }
+    let browser = Browser::start();
+    open(&browser, &server, "keys");
+    browser.wait_for_text("#found", "so far");
+    browser.fill("[name=pattern]", "old:*");
+    browser.run("document.querySelector('[name=type]').value = 'string'");
+    browser.click("form[role=search] [type=submit]");
+    // One SCAN returns more keys than one request may ask about.
+    browser.wait_for_text("#found", "450 keys");
+    browser.click_button("//form[@role='search']", "Delete matching keys");
+    browser.wait_for_text("dialog[open]", "Delete 450 string keys of database 0 that match old:*?");
+    browser.wait_for_text("dialog[open]", "and 445 more");
+    browser.keep_picture(&picture("delete-matching"));
+    // The dry run has deleted nothing, and a wrong confirmation does not either.
+    answer(&browser, "confirmation", "*");
+    browser.click("dialog[open] [type=submit]");
+    browser.wait_for_text("dialog[open] [role=alert]", "The pattern is old:*");
+    assert_eq!(client.run("DBSIZE"), Value::Integer(452));
+    answer(&browser, "confirmation", "old:*");
+    confirm(&browser);
+    browser.wait_for_text("#status", "Deleted 450 keys.");
+    browser.wait_for_text("#found", "No key has this pattern and type.");
+    assert_eq!(client.run("DBSIZE"), Value::Integer(2));
+    browser.click_button("//form[@role='search']", "Delete matching keys");
+    browser.wait_for_text("#status", "No key has this pattern and type.");
+    browser.click("#switch");
+    log_in(&browser, "looker", "pass");
+    browser.wait_for("document.querySelector('form[role=search]') !== null");
+    browser.wait_for(
+        "![...document.querySelectorAll('button')].some((it) => it.innerText === 'Delete matching keys')",
+    );
+    assert_no_errors(&browser);
 }

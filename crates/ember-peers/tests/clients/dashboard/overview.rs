@@ -64,6 +64,12 @@ fn a_user_logs_in_and_sees_figures_update() {
         browser.wait_for(
             "/: [\\d,.]+( [kM])? \\/ s$/.test(document.querySelector('#throughput .tip').innerText)",
         );
+        // It does not cover the scale.
+        let gap = browser.run(
+            "const box = (part) => document.querySelector(`#throughput ${part}`).getBoundingClientRect();
+             return box('.tip').top - box('.scale').bottom",
+        );
+        assert!(gap.as_f64().unwrap() >= 0.0, "{gap}");
         browser.wait_for("document.querySelector('#latency .legend').innerText.includes('p99.9')");
         browser.click("[data-range='1 hour']");
         browser.wait_for("document.querySelector('#throughput .below').innerText.includes('60 min ago')");

@@ -238,9 +238,62 @@ fn hot_and_big_keys_clients_and_the_slow_log_are_shown() {
     client.run("CONFIG SET slowlog-log-slower-than 1000000");
     browser.click_button("//nav", "Slow log");
     browser.wait_for_text("#main tbody", "SET slow-key v");
+    // A time is on one line.
+    browser.resize(900, 900);
+    let lines = "const range = document.createRange();
+        range.selectNodeContents(document.querySelector('#main td.when'));
+        return new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size";
+    assert_eq!(browser.run(lines), 1);
+    browser.resize(1400, 900);
     browser.click("#empty");
     confirm(&browser);
     browser.wait_for_text("#main tbody", "No command took that long.");
     assert_eq!(client.run("SLOWLOG LEN"), Value::Integer(0));
+    assert_no_errors(&browser);
+}
+
+#[test]
+fn all_keys_are_analysed_by_prefix_type_and_time_to_live() {
+    let server = start(&[]);
+    let mut client = server.client();
+    for number in 0..500 {
+        client.run(&format!("SET user:{number}:name x EX 50"));
+        client.run(&format!("SET user:{number}:mail {}", "x".repeat(100)));
+    }
+    for line in ["SADD team:a x", "SET alone x EX 100000", "SET odd[*]:key x"] {
+        client.run(line);
+    }
+    client.command(&["SET", "pictures:1", &"x".repeat(500_000)]);
+    client.run("ACL SETUSER looker on >pass ~* +scan");
+    let browser = Browser::start();
+    open(&browser, &server, "analysis");
+    browser.click_button("//*[@id='analysis']", "Analyse all keys");
+    browser.wait_for_text("#analysed", "Scanned 1,004 of 1,004 keys");
+    // Prefixes with most memory come first; they count all keys, not only loaded ones.
+    browser.wait_for_text("#prefixes > div > ul > li:nth-child(1)", "pictures: 1 key, 4");
+    browser.wait_for_text("#prefixes > div > ul > li:nth-child(2)", "user: 1,000 keys");
+    browser.click("#prefixes details summary");
+    browser.wait_for_text("#prefixes ul ul", "2 keys");
+    browser.wait_for_text("#prefixes ul ul", "and 450 more");
+    browser.wait_for_text("#types tbody tr", "string");
+    browser.wait_for_text("#types", "1,003");
+    for (name, keys) in [("no expiry", 503), ("up to 1 min", 500), ("up to 7 d", 1)] {
+        browser.wait_for(&format!(
+            "[...document.querySelectorAll('#lifetimes tbody tr')].some((row) =>
+                 row.cells[0].innerText === '{name}' && row.cells[1].innerText === '{keys}')"
+        ));
+    }
+    keep_pictures(&browser, "analysis");
+    browser.click("#prefixes [aria-label='Keys of odd[*]:']");
+    browser.wait_for("location.hash === '#keys'");
+    browser.wait_for_text("#found", "1 key");
+    // The results are kept while another view is shown.
+    browser.click_button("//nav", "Analysis");
+    browser.wait_for_text("#analysed", "Scanned 1,004 of 1,004 keys");
+    browser.click("#switch");
+    log_in(&browser, "looker", "pass");
+    browser.wait_for_text("#progress", "without blocking other clients");
+    browser.click_button("//*[@id='analysis']", "Analyse all keys");
+    browser.wait_for_text("#progress .refused", "NOPERM");
     assert_no_errors(&browser);
 }

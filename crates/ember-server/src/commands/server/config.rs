@@ -189,6 +189,7 @@ fn set(execution: &mut Execution<'_>) -> SessionResult {
         server.config.set_if(&former, true, accept)?;
         return Err(error);
     }
+    tracing::debug!("CONFIG SET: {} sets {}", execution.client.view.log_name(), without_secrets(args));
     server.log.set(&after);
     if before.0.proc_title_template != after.proc_title_template
         && let Err(error) = process_title::set(&after, server.config.file())
@@ -200,6 +201,16 @@ fn set(execution: &mut Execution<'_>) -> SessionResult {
     }
     execution.reply.ok();
     Ok(Outcome::Done)
+}
+
+/// Returns the parameters and values of a CONFIG SET for the log.
+fn without_secrets(args: Args<'_>) -> String {
+    let shown = |arg: usize| match is_secret_value(args, arg) {
+        true => "(redacted)".to_owned(),
+        false => args.at(arg).escape_ascii().to_string(),
+    };
+    let pairs = (2..args.len()).step_by(2).map(|arg| format!("{} = \"{}\"", shown(arg), shown(arg + 1)));
+    pairs.collect::<Vec<_>>().join(", ")
 }
 
 /// Enables or disables the AOF. Creates its files first, before any client waits for them.

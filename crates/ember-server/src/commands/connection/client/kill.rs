@@ -59,6 +59,9 @@ fn kill_chosen(session: &Session<'_>, filters: &Filters<'_>) -> (i64, Outcome) {
         } else {
             session.server.kill(&view, EndReason::Killed)
         };
+        if is_new {
+            tracing::debug!("{} has killed {}", session.client.view.log_name(), view.log_name());
+        }
         killed += i64::from(is_new);
     }
     (killed, outcome)
