@@ -23,17 +23,20 @@ REPLICA_COMMANDS ?= 100000
 LINK_CUTS ?= 200
 COPY_MEGABYTES ?= 5000
 STOPPED_SECONDS ?= 60
+# Random commands of each comparison with Redis Stack.
+STACK_COMMANDS ?= 100000
 # Destinations of values in tests of servers that demote values as early as possible (ember-testkit's `DEMOTION_TARGETS`).
 VALUE_PLACES = tiers redb lmdb fjall
 # The test programs of ember-peers, which need other programs installed. All targets select the whole workspace and name
 # the programs to run: with other packages, dependencies would have other features and be built again.
 PEERS_MAINS = $(wildcard crates/ember-peers/tests/*/main.rs)
-PEERS_PROGRAMS = $(filter-out redis8,$(patsubst crates/ember-peers/tests/%/main.rs,%,$(PEERS_MAINS)))
+PEERS_PROGRAMS = $(filter-out redis8 stack,$(patsubst crates/ember-peers/tests/%/main.rs,%,$(PEERS_MAINS)))
 PEERS_TESTS = $(addprefix --test ,$(PEERS_PROGRAMS))
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 IMAGE ?= ember
 
-.PHONY: help run build release check fmt lint check-features bless build-tests test test-peers test-redis8 test-model \
+.PHONY: help run build release check fmt lint check-features bless build-tests test test-peers test-redis8 \
+	test-stack test-model \
 	test-asan test-tsan test-asan-server test-long \
 	deb dist fuzz-short bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-replication \
 	bench-latency bench-persistence bench-tails bench-neighbours bench-live-queries bench-cache bench-limit bench-memtier \
@@ -91,6 +94,11 @@ test-redis8: ## Compare vector sets with a redis-server 8, which is built first 
 	EMBER_SERVER="$$(scripts/server-path.sh debug)" REDIS8_SERVER="$$(scripts/setup-redis8.sh)" \
 		$(CARGO) test --workspace --test redis8
 
+test-stack: ## Compare JSON with Redis Stack, which is installed first.
+	$(CARGO) build -p ember-server -p ember-cli
+	EMBER_SERVER="$$(scripts/server-path.sh debug)" REDIS_STACK_SERVER="$$(scripts/setup-redis-stack.sh)" \
+		STACK_COMMANDS=$(STACK_COMMANDS) $(CARGO) test --workspace --test stack
+
 test-model: ## Model check of shard locks, forwarding between workers and parallel apply: thousands of schedules of each.
 	RUSTFLAGS="--cfg shuttle" $(CARGO) test -p emberkv-core --test model --target-dir target/model
 
@@ -131,6 +139,7 @@ test-long: ## The tests with many more random cases (half an hour).
 	SENTINEL_FAILOVERS=$(SENTINEL_FAILOVERS) $(CARGO) test -p ember-peers --test replicas sentinel -- --nocapture
 	WALK_BUILDS=yes $(CARGO) test -p ember-peers --test walks the_readme
 	$(MAKE) test-redis8
+	$(MAKE) test-stack STACK_COMMANDS=1000000
 
 fuzz-short: ## Each fuzz target for FUZZ_SECONDS (needs a nightly compiler and cargo-fuzz).
 	scripts/fuzz-short.sh $(FUZZ_SECONDS)

@@ -236,6 +236,7 @@ config! {
     rdbcompression: bool,
     rdb_version_check: RdbVersionCheck,
     rdb_target: RdbTarget,
+    rdb_skip_unknown_modules: bool,
     save: SaveRules,
     stop_writes_on_bgsave_error: bool,
     encryption_key_file: String,

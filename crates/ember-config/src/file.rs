@@ -3,6 +3,7 @@
 //! `include` takes a path or a glob pattern. A relative path starts from the directory of the including file. The files
 //! that match a pattern are read in the order of their names; a pattern without matches is no error.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
@@ -125,11 +126,25 @@ fn statement(directive: Directive, origin: String) -> Result<Assignment, String>
         (USER_DIRECTIVE, _) => other(Statement::User(words)),
         ("rename-command", [from, to]) => other(Statement::Rename { from: from.clone(), to: to.clone() }),
         ("rename-command", _) => Err(at(&"wrong number of arguments")),
-        _ => match unsupported(&name, words.first().map_or("", String::as_str)) {
-            Some(why) => Err(at(&format!("{why}: remove this line"))),
-            None => Err(format!("{origin}: {}", Parameter::unknown(&name))),
-        },
+        _ => {
+            let first = words.first().map_or("", String::as_str);
+            if name == "loadmodule"
+                && let Some(notice) = built_in(first)
+            {
+                return other(Statement::Retired(notice));
+            }
+            match unsupported(&name, first) {
+                Some(why) => Err(at(&format!("{why}: remove this line"))),
+                None => Err(format!("{origin}: {}", Parameter::unknown(&name))),
+            }
+        }
     }
+}
+
+/// Returns the notice for the log if the commands of the module in this file are built in.
+fn built_in(module: &str) -> Option<&'static str> {
+    let file = Path::new(module).file_name().and_then(OsStr::to_str);
+    BUILT_IN_MODULES.into_iter().find(|&(name, _)| file == Some(name)).map(|(_, notice)| notice)
 }
 
 /// Returns why a directive of Redis, with its first word, has no parameter here; `None` for a name that Redis does not
@@ -142,6 +157,9 @@ pub(super) fn unsupported(name: &str, first: &str) -> Option<String> {
         _ => None,
     }
 }
+
+/// Files of modules whose commands are built in, so that a configuration may load them, and how the log names this.
+const BUILT_IN_MODULES: [(&str, &str); 1] = [("rejson.so", "loadmodule rejson.so (built in)")];
 
 /// The name of the directive that adds a user.
 pub(super) const USER_DIRECTIVE: &str = "user";
@@ -296,6 +314,9 @@ mod tests {
         let renames: Vec<_> = config.renames.iter().map(|r| (&*r.from, &*r.to, &*r.origin)).collect();
         assert_eq!(renames, [("FLUSHALL", "", "a.conf:1"), ("get", "fetch", "a.conf:2")]);
         assert_eq!(config.stored.names().collect::<Vec<_>>(), ["list-max-ziplist-value"]);
+        let text = "loadmodule /opt/redis-stack/lib/rejson.so MAX 1";
+        let built_in = super::super::assignment::apply(&parse(text, "a.conf", Path::new(""))).unwrap();
+        assert_eq!(built_in.stored.names().collect::<Vec<_>>(), ["loadmodule rejson.so (built in)"]);
         assert_eq!(config.users[0].words, ["bob", "on"]);
     }
 

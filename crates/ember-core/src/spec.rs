@@ -328,6 +328,8 @@ pub enum Group {
     HyperLogLog,
     /// Vector sets.
     VectorSet,
+    /// JSON documents.
+    Json,
     /// Publish and subscribe.
     PubSub,
     /// Transactions.
@@ -357,6 +359,7 @@ impl Group {
             Group::Geo => "geo",
             Group::HyperLogLog => "hyperloglog",
             Group::VectorSet => "vector_set",
+            Group::Json => "json",
             Group::PubSub => "pubsub",
             Group::Transactions => "transactions",
             Group::Scripting => "scripting",
@@ -380,6 +383,7 @@ impl Group {
             Group::Geo => Some(Category::GEO),
             Group::HyperLogLog => Some(Category::HYPERLOGLOG),
             Group::VectorSet => Some(Category::VECTORSET),
+            Group::Json => Some(Category::JSON),
             Group::PubSub => Some(Category::PUBSUB),
             Group::Transactions => Some(Category::TRANSACTION),
             Group::Scripting => Some(Category::SCRIPTING),
@@ -437,12 +441,14 @@ bitflags! {
         const SCRIPTING = 1 << 20;
         /// `@vectorset`
         const VECTORSET = 1 << 21;
+        /// `@json`
+        const JSON = 1 << 22;
     }
 }
 
 impl Category {
     /// All categories, each with its name, in Redis's order.
-    pub const NAMES: [(Category, &'static str); 22] = [
+    pub const NAMES: [(Category, &'static str); 23] = [
         (Category::KEYSPACE, "keyspace"),
         (Category::READ, "read"),
         (Category::WRITE, "write"),
@@ -465,6 +471,7 @@ impl Category {
         (Category::TRANSACTION, "transaction"),
         (Category::SCRIPTING, "scripting"),
         (Category::VECTORSET, "vectorset"),
+        (Category::JSON, "json"),
     ];
 }
 

@@ -82,6 +82,7 @@ fn line(client: &mut RawClient, key: &[u8], left_out: &[&str]) -> String {
         "set" => &[b"SMEMBERS", key],
         "zset" => &[b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"],
         "hash" => &[b"HGETALL", key],
+        "ReJSON-RL" => &[b"JSON.GET", key],
         _ => &[b"GET", key],
     };
     let mut value = render(&comparable_contents(&kind, &ask(words)));

@@ -570,6 +570,8 @@ const LIVE_QUERIES: &str = "ember has live queries";
 
 const VECTOR_SETS: &str = "ember has vector sets, as Redis 8.0, and VRANGE, as Redis 8.4";
 
+const JSON: &str = "ember has JSON documents, as Redis 8.0";
+
 const VECTOR_INDEXES: &str = "ember has vector indexes in addition to vector sets";
 
 const STORE_OR_STOREDIST: &str = "since 7.2 STORE and STOREDIST are alternatives";
@@ -585,6 +587,30 @@ pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
     FactException::new("watch.list", "exists", LIVE_QUERIES),
     FactException::new("unwatch", "arity", LIVE_QUERIES),
     FactException::new("unwatch", "arguments", LIVE_QUERIES),
+    FactException::new("json.arrappend", "exists", JSON),
+    FactException::new("json.arrindex", "exists", JSON),
+    FactException::new("json.arrinsert", "exists", JSON),
+    FactException::new("json.arrlen", "exists", JSON),
+    FactException::new("json.arrpop", "exists", JSON),
+    FactException::new("json.arrtrim", "exists", JSON),
+    FactException::new("json.clear", "exists", JSON),
+    FactException::new("json.debug", "exists", JSON),
+    FactException::new("json.del", "exists", JSON),
+    FactException::new("json.forget", "exists", JSON),
+    FactException::new("json.get", "exists", JSON),
+    FactException::new("json.merge", "exists", JSON),
+    FactException::new("json.mget", "exists", JSON),
+    FactException::new("json.mset", "exists", JSON),
+    FactException::new("json.numincrby", "exists", JSON),
+    FactException::new("json.nummultby", "exists", JSON),
+    FactException::new("json.objkeys", "exists", JSON),
+    FactException::new("json.objlen", "exists", JSON),
+    FactException::new("json.resp", "exists", JSON),
+    FactException::new("json.set", "exists", JSON),
+    FactException::new("json.strappend", "exists", JSON),
+    FactException::new("json.strlen", "exists", JSON),
+    FactException::new("json.toggle", "exists", JSON),
+    FactException::new("json.type", "exists", JSON),
     FactException::new("vadd", "exists", VECTOR_SETS),
     FactException::new("vcard", "exists", VECTOR_SETS),
     FactException::new("vdim", "exists", VECTOR_SETS),

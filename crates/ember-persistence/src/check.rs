@@ -11,7 +11,7 @@ use emberkv_core::types::limits::EncodingLimits;
 use crate::aof::{AofError, AofReader, Manifest, Part, TornEnd};
 use crate::encryption::{Encryption, EncryptionError, Ending, FileSource, is_encrypted};
 use crate::files::{Disk, DiskError, directory_of, read_whole};
-use crate::rdb_file::{Batch, RdbError, RdbProblem, RdbReader, Source, Step, VersionCheck};
+use crate::rdb_file::{Batch, RdbError, RdbProblem, RdbReader, SkippedData, Source, Step, VersionCheck};
 use crate::unsupported_features::UnsupportedFeatures;
 
 /// The reason why a file cannot be checked, repaired or converted.
@@ -140,6 +140,8 @@ pub struct RdbFacts {
     pub functions: u64,
     /// The aux fields: name and value of each.
     pub aux: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The data of modules that the server skips when it loads the file.
+    pub skipped: Vec<SkippedData>,
     /// The end of the RDB part, as an offset in the plain contents.
     pub end: u64,
 }
@@ -230,6 +232,7 @@ fn check_rdb<R: io::Read>(reader: &mut RdbReader<R>) -> Result<RdbFacts, RdbErro
             Step::Aux { name, value } => facts.aux.push((name, value)),
             Step::Function(_) => facts.functions += 1,
             Step::Sizes { .. } => {}
+            Step::Skipped(data) => facts.skipped.push(data),
             Step::End => {
                 facts.end = reader.offset();
                 return Ok(facts);

@@ -163,7 +163,8 @@ impl Conversion<'_> {
                 Step::End => return Ok(()),
                 Step::Aux { name, value } => writer.aux(&name, &value).map_err(failed)?,
                 Step::Function(code) => writer.function(&code).map_err(failed)?,
-                Step::Keys | Step::Sizes { .. } => {}
+                // No other server could use the data of the module.
+                Step::Keys | Step::Sizes { .. } | Step::Skipped(_) => {}
             }
         }
     }

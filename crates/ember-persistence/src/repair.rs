@@ -251,7 +251,7 @@ fn pick<R: Read>(
             Ok(Step::End) => return Ok(()),
             Ok(Step::Aux { name, value }) => writer.aux(&name, &value)?,
             Ok(Step::Function(code)) => writer.function(&code)?,
-            Ok(Step::Keys | Step::Sizes { .. }) => {}
+            Ok(Step::Keys | Step::Sizes { .. } | Step::Skipped(_)) => {}
             Err(RdbError { problem: RdbProblem::Io(error), .. }) if !EncryptionError::is_damage(&error) => {
                 return Err(error);
             }

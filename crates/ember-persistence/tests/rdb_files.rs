@@ -307,8 +307,8 @@ fn files_for_valkey_have_field_expiries_in_its_format() {
 #[test]
 fn unreadable_contents_are_refused_by_name() {
     let id = 0x9A2B_C3D4_E5F6_0000_u64 | 1;
-    let module = [b"\x81", &id.to_be_bytes()[..]].concat();
-    let (_, named) = problem(&file(9, &[b"\xF7", &module[..]].concat()));
+    let module = [b"\xFE\x00\x07\x01k\x81", &id.to_be_bytes()[..]].concat();
+    let (_, named) = problem(&file(9, &module));
     let RdbProblem::Module(name) = named else { panic!("{named:?}") };
     assert_eq!(name.len(), 9);
     let redisjson = [b"\xFE\x00\x07\x01k\x81", &(0x4D1D_2F4E_6A00_0000_u64).to_be_bytes()[..]].concat();

@@ -6,7 +6,7 @@ import { button, dialog, el, refused, tell, tile } from "./dom.js";
 import { count, size, span, things } from "./format.js";
 import { showKey } from "./value.js";
 
-const TYPES = ["string", "list", "hash", "set", "zset", "stream", "vectorset"];
+const TYPES = ["string", "list", "hash", "set", "zset", "stream", "vectorset", "ReJSON-RL"];
 
 /** The number of keys that More adds, the most SCAN calls for them, and the COUNT of a call without and with a filter. */
 const WANTED = 100;

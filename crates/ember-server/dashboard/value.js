@@ -8,7 +8,7 @@ import { size, span } from "./format.js";
 import { parse, tree } from "./json.js";
 import { followOnly, liveButton } from "./live.js";
 
-/** Longer strings are shown up to this number of bytes, read-only. */
+/** Longer strings are shown up to this number of bytes, read-only; longer JSON documents only as a tree. */
 const STRING_MAX = 64 * 1024;
 
 /** Whether JSON strings are shown as trees. */
@@ -60,7 +60,8 @@ export async function showKey(place, shown, isKept = () => false) {
   const actions = await keyActions(shown, left, again);
   actions.firstElementChild.after(" ", liveButton(place, key, database, again));
   try {
-    await (type === "string" ? showString(content, shown, again) : elementsOf(type, content, shown, again));
+    const show = { string: showString, "ReJSON-RL": showDocument }[type];
+    await (show ? show(content, shown, again) : elementsOf(type, content, shown, again));
   } catch (error) {
     if (!(error instanceof ReplyError)) {
       throw error;
@@ -114,9 +115,32 @@ async function keyActions({ key, database, changed }, left, again) {
 
 async function showString(content, { key, database }, again) {
   const [length, start] = (await runAll([["STRLEN", key], ["GETRANGE", key, 0, STRING_MAX - 1]], database)).map(unless);
-  const isWhole = length <= STRING_MAX;
-  // Replaces only the value that was shown, so a concurrent change by another client is not overwritten.
   const save = (value) => ["SET", key, value, "IFEQ", start, "KEEPTTL"];
+  await showText(content, database, again, { start, length, isWhole: length <= STRING_MAX, save });
+}
+
+/** Replaces a JSON document if its text is unchanged. */
+const REPLACE_DOCUMENT = `if redis.call('JSON.GET', KEYS[1], '.') == ARGV[1] then
+  return redis.call('JSON.SET', KEYS[1], '$', ARGV[2])
+end`;
+
+async function showDocument(content, { key, database }, again) {
+  const start = unless(await run(["JSON.GET", key, "."], database));
+  const { length } = start.text;
+  if (length > STRING_MAX) {
+    content.replaceChildren(el("p", { class: "faint" }, `${size(length)}, JSON`),
+      el("div", { id: "value" }, tree(parse(start.text))), el("p", { class: "faint" }, "Read only."));
+    return;
+  }
+  const save = (value) => ["EVAL", REPLACE_DOCUMENT, 1, key, start, value];
+  await showText(content, database, again, { start, length, isWhole: true, save });
+}
+
+/**
+ * Shows a text, and as a tree if it is JSON. `save(value)` returns the command that replaces the value if it is still
+ * the one that is shown, so a concurrent change by another client is not overwritten.
+ */
+async function showText(content, database, again, { start, length, isWhole, save }) {
   const [maySave] = await permitted([save(start)]);
   const rows = Math.min(24, start.lines.split("\n").length + 2);
   const area = el("textarea", { rows, "aria-label": "Value", spellcheck: "false", readonly: !(isWhole && maySave) });

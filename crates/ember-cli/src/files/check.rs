@@ -99,7 +99,9 @@ fn rdb_part(rdb: &RdbFacts) -> String {
         0 => String::new(),
         count => format!(", {count} more without elements, which are skipped on loading"),
     };
-    format!("RDB version {}, {keys}, {} with an expiry{functions}{empty}", rdb.version, rdb.expiring)
+    let skipped: String =
+        rdb.skipped.iter().map(|data| format!(", {data}, which are skipped on loading")).collect();
+    format!("RDB version {}, {keys}, {} with an expiry{functions}{empty}{skipped}", rdb.version, rdb.expiring)
 }
 
 fn commands_part(commands: &CommandFacts) -> String {

@@ -26,7 +26,7 @@ struct TypeFacts {
 }
 
 /// The types in the order of the summary: name, command for the size, unit.
-pub(super) const TYPES: [(&str, &str, &str); 7] = [
+pub(super) const TYPES: [(&str, &str, &str); 8] = [
     ("list", "LLEN", "items"),
     ("hash", "HLEN", "fields"),
     ("string", "STRLEN", "bytes"),
@@ -34,10 +34,12 @@ pub(super) const TYPES: [(&str, &str, &str); 7] = [
     ("set", "SCARD", "members"),
     ("zset", "ZCARD", "members"),
     (VECTOR_SET, "VCARD", "elements"),
+    (JSON, "JSON.DEBUG MEMORY", "bytes"),
 ];
 
-/// The type that the summary omits if no key has it, because redis-cli does not know the type.
+/// Types that the summary omits if no key has them, because redis-cli does not know them.
 const VECTOR_SET: &str = "vectorset";
+const JSON: &str = "ReJSON-RL";
 
 /// Scans all keys.
 pub(super) fn run(connection: &mut Connection, mut scan: Scan, measure: &Measure) -> Result<(), Failure> {
@@ -98,7 +100,9 @@ fn sizes(
     let asked: Vec<Vec<&[u8]>> = known
         .iter()
         .map(|(key, kind)| match measure {
-            Measure::Elements => vec![types[*kind].size_command.as_bytes(), key],
+            Measure::Elements => {
+                types[*kind].size_command.split(' ').map(str::as_bytes).chain([&**key]).collect()
+            }
             Measure::Memory(_) => {
                 let mut command: Vec<&[u8]> = vec![b"MEMORY", b"USAGE", key];
                 if let Some(samples) = &samples {
@@ -126,7 +130,7 @@ fn summary(types: &[TypeFacts], sampled: u64, names_bytes: u64) -> String {
         }
     }
     text.push('\n');
-    let shown = types.iter().filter(|facts| facts.count > 0 || facts.name != VECTOR_SET);
+    let shown = types.iter().filter(|facts| facts.count > 0 || ![VECTOR_SET, JSON].contains(&facts.name));
     for TypeFacts { name, unit, count, total, .. } in shown {
         text += &format!(
             "{count} {name}s with {total} {unit} ({:05.2}% of keys, avg size {:.2})\n",

@@ -206,6 +206,15 @@ pub(super) static PARAMETERS: &[Parameter] = &[
                 if they contain nothing unknown (`relaxed`). Version 80, of Valkey 9, is known.",
     },
     Parameter {
+        name: "rdb-skip-unknown-modules",
+        aliases: &[],
+        kind: Kind::YesNo(field!(rdb_skip_unknown_modules)),
+        default: "no",
+        mutable: true,
+        about: "Whether keys with values of unknown modules in an RDB file or a full sync are skipped with a warning; \
+                otherwise such a file is refused.",
+    },
+    Parameter {
         name: "rdb-target",
         aliases: &[],
         kind: choice!(rdb_target: RdbTarget),

@@ -8,6 +8,7 @@ mod generic;
 mod geo;
 mod hash;
 mod hyperloglog;
+mod json;
 mod list;
 mod server;
 mod set;
@@ -26,6 +27,7 @@ pub const FAMILIES: &[&[&[DataCommand]]] = &[
     geo::COMMANDS,
     hash::COMMANDS,
     hyperloglog::COMMANDS,
+    json::COMMANDS,
     list::COMMANDS,
     server::COMMANDS,
     set::COMMANDS,

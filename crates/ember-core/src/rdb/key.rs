@@ -52,7 +52,7 @@ pub fn write_key<W: Write>(
 ) -> io::Result<Kind> {
     write_facts(writer, facts)?;
     let kind = kind_for(value, version);
-    writer.byte(kind as u8)?;
+    writer.byte(kind.file_byte())?;
     writer.string(name)?;
     write_value_as(writer, value, kind)?;
     Ok(kind)
@@ -167,7 +167,7 @@ impl Encoded {
         match self.form {
             KeyForm::Rdb { version, .. } if kind.is_written_for(version) => {
                 write_facts(&mut self.writer, facts)
-                    .and_then(|()| self.writer.byte(kind as u8))
+                    .and_then(|()| self.writer.byte(kind.file_byte()))
                     .and_then(|()| self.writer.string(name))
                     .and_then(|()| self.writer.raw(value))
                     .expect(TAKES_ALL);

@@ -1,5 +1,6 @@
 //! The kinds of values in RDB: type and encoding in one number.
 
+use super::{json, vector_set};
 use crate::types::value::ValueType;
 
 /// The newest supported version of the format: that of Redis 7.4, which has hashes whose fields expire.
@@ -17,6 +18,17 @@ pub const fn is_version_of_valkey(version: u16) -> bool {
 /// The version that every Redis since 2.6 reads.
 const VERSION_MIN: u16 = 6;
 
+/// The kinds of values that the format represents as values of a module: the number of the module, with which these
+/// values begin, and the kind. In files and payloads the byte of all these kinds is that of [`Kind::Module`]; records
+/// and rows contain the kind itself.
+const MODULE_KINDS: [(u64, Kind); 5] = [
+    (vector_set::MODULE_ID, Kind::Module),
+    (vector_set::OWN_MODULE_ID, Kind::Module),
+    (json::MODULE_IDS[0], Kind::Json),
+    (json::MODULE_IDS[1], Kind::Json),
+    (json::MODULE_IDS[2], Kind::Json),
+];
+
 /// The kind of a value, which determines the form of the bytes that follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -33,7 +45,8 @@ pub enum Kind {
     Hash = 4,
     /// Members of a sorted set with their scores as binary doubles.
     SortedSet = 5,
-    /// A value of a module, which begins with the module's number: a vector set, or a value that ember cannot store.
+    /// A value of a module, which begins with the module's number: in records and rows a vector set, in files a value of
+    /// any module.
     Module = 7,
     /// A hash as a zipmap.
     HashZipmap = 9,
@@ -69,6 +82,8 @@ pub enum Kind {
     HashExpiring = 24,
     /// A hash as a listpack of triplets: name, value, expiry or 0. The earliest expiry precedes the listpack.
     HashTriplets = 25,
+    /// A JSON document.
+    Json = 64,
 }
 
 impl Kind {
@@ -98,23 +113,45 @@ impl Kind {
         Kind::HashTriplets,
     ];
 
-    /// Returns the kind that a byte stands for, if values of that kind can be stored.
+    /// Returns the kind that a byte of a record or row stands for.
     pub fn from_byte(byte: u8) -> Option<Kind> {
+        let of_module = MODULE_KINDS.iter().map(|&(_, kind)| kind).find(|&kind| kind as u8 == byte);
+        of_module.or_else(|| Kind::from_redis_byte(byte))
+    }
+
+    /// Returns the kind that a byte stands for in a file or payload of Redis; [`Kind::Module`] for values of any module.
+    pub fn from_redis_byte(byte: u8) -> Option<Kind> {
         Kind::ALL.into_iter().find(|&kind| kind as u8 == byte)
     }
 
-    /// Like [`Kind::from_byte`], for a file of Valkey: kinds that only newer files of Redis contain are unknown there.
+    /// Like [`Kind::from_redis_byte`], for a file of Valkey: kinds that only newer files of Redis contain are unknown
+    /// there.
     pub fn from_valkey_byte(byte: u8) -> Option<Kind> {
         match byte {
             22 => Some(Kind::HashOfValkey),
             23.. => None,
-            _ => Kind::from_byte(byte),
+            _ => Kind::from_redis_byte(byte),
         }
     }
 
-    /// Returns the kind that a byte stands for in data of `version`.
+    /// Returns the kind that a byte stands for in files and payloads of `version`.
     pub fn from_byte_of(version: u16, byte: u8) -> Option<Kind> {
-        if is_version_of_valkey(version) { Kind::from_valkey_byte(byte) } else { Kind::from_byte(byte) }
+        if is_version_of_valkey(version) { Kind::from_valkey_byte(byte) } else { Kind::from_redis_byte(byte) }
+    }
+
+    /// Returns the kind of the values of the module with this number, if they can be stored.
+    pub fn of_module(id: u64) -> Option<Kind> {
+        MODULE_KINDS.iter().find(|&&(known, _)| known == id).map(|&(_, kind)| kind)
+    }
+
+    /// Returns whether values of this kind are values of a module in the format.
+    pub fn is_of_module(self) -> bool {
+        MODULE_KINDS.iter().any(|&(_, kind)| kind == self)
+    }
+
+    /// Returns the byte of this kind in files and payloads.
+    pub fn file_byte(self) -> u8 {
+        if self.is_of_module() { Kind::Module as u8 } else { self as u8 }
     }
 
     /// Returns the type of values of this kind.
@@ -135,6 +172,7 @@ impl Kind {
             | Kind::HashTriplets => ValueType::Hash,
             Kind::Stream1 | Kind::Stream2 | Kind::Stream3 => ValueType::Stream,
             Kind::Module => ValueType::VectorSet,
+            Kind::Json => ValueType::Json,
         }
     }
 
@@ -152,7 +190,7 @@ impl Kind {
     pub fn version(self) -> u16 {
         match self {
             Kind::ListZiplists => 7,
-            Kind::SortedSet | Kind::Module => 8,
+            Kind::SortedSet | Kind::Module | Kind::Json => 8,
             Kind::Stream1 => 9,
             Kind::HashListpack | Kind::SortedSetListpack | Kind::ListListpacks | Kind::Stream2 => 10,
             Kind::SetListpack | Kind::Stream3 => 11,

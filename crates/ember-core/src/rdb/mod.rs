@@ -21,9 +21,11 @@
 //! of older versions are only read.
 
 mod format;
+mod json;
 mod key;
 mod kind;
 mod library_text;
+mod parts;
 mod payload;
 mod read;
 mod rows;
@@ -43,5 +45,4 @@ pub(crate) use payload::{dump_for_stream, dump_value, is_for_stream};
 pub use read::{Value, read_string, read_value};
 pub use rows::{Row, rows};
 pub use target::{Features, Target};
-pub use vector_set::{MODULE_ID as VECTOR_SET_MODULE, OWN_MODULE_ID as VECTOR_INDEX_MODULE};
 pub use write::{kind_for, kind_of, kind_without_expiries, write_value, write_value_as};

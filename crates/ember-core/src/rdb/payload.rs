@@ -81,7 +81,7 @@ fn payload(value: ValueRef<'_>, kind: Kind) -> Vec<u8> {
 fn sealed(kind: Kind, write: impl FnOnce(&mut Writer<Vec<u8>>) -> io::Result<()>) -> Vec<u8> {
     const NEVER_FAILS: &str = "a vector takes all bytes";
     let mut writer = Writer::new(Vec::new());
-    writer.byte(kind as u8).expect(NEVER_FAILS);
+    writer.byte(kind.file_byte()).expect(NEVER_FAILS);
     write(&mut writer).expect(NEVER_FAILS);
     let mut bytes = writer.into_inner();
     bytes.extend_from_slice(&kind.version().to_le_bytes());

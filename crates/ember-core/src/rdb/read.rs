@@ -9,7 +9,7 @@ use ember_protocol::number;
 use super::format::{LoadError, NOT_UNPACKED, Reader, StringForm};
 use super::kind::Kind;
 use super::write::{NEVER_OF_VALKEY, NODE_LARGE, NODE_PACKED};
-use super::{stream, vector_set, ziplist, zipmap};
+use super::{json, stream, vector_set, ziplist, zipmap};
 use crate::algorithms::lzf;
 use crate::effects::journal::Names;
 use crate::entries::entry::{NewValue, ValueRef};
@@ -45,8 +45,8 @@ impl Value {
         }
     }
 
-    /// Removes the expiries of a hash's fields; the fields remain. Returns false for a vector set, which cannot be
-    /// converted to an older form.
+    /// Removes the expiries of a hash's fields; the fields remain. Returns false for types that cannot be converted to an
+    /// older form.
     pub fn remove_field_expiries(&mut self) -> bool {
         let Value::Aggregate(aggregate) = self else { return true };
         match &mut **aggregate {
@@ -60,7 +60,7 @@ impl Value {
                 expiring.iter().for_each(|name| hash.set_expiry(name, None));
                 true
             }
-            Aggregate::VectorSet(_) => false,
+            Aggregate::VectorSet(_) | Aggregate::Json(_) => false,
             _ => true,
         }
     }
@@ -148,7 +148,7 @@ pub fn read_value<R: BufRead>(
         Kind::HashListpack => packed_hash(listpack(reader)?, limits)?.into_aggregate(),
         Kind::HashTriplets => read_triplets(reader, limits)?.into_aggregate(),
         Kind::Stream1 | Kind::Stream2 | Kind::Stream3 => stream::read(reader, kind)?.into_aggregate(),
-        Kind::Module => vector_set::read(reader)?.into_aggregate(),
+        Kind::Module | Kind::Json => read_of_module(reader)?,
     };
     if aggregate.is_vacant() {
         return Err(match kind {
@@ -158,6 +158,16 @@ pub fn read_value<R: BufRead>(
         });
     }
     Ok(Value::Aggregate(Box::new(aggregate)))
+}
+
+/// Reads a value of any known module, which begins with the module's number.
+fn read_of_module<R: BufRead>(reader: &mut Reader<R>) -> Result<Aggregate, LoadError> {
+    let id = reader.length()?;
+    match Kind::of_module(id) {
+        Some(Kind::Module) => Ok(vector_set::read(reader, id)?.into_aggregate()),
+        Some(Kind::Json) => Ok(json::read(reader, id)?.into_aggregate()),
+        _ => Err(LoadError::Corrupt("a value belongs to an unknown module")),
+    }
 }
 
 /// Reads a listpack and rewrites its elements in the forms used here: a search would not find elements in other forms.

@@ -18,12 +18,15 @@ impl Features {
     pub const VECTOR_SETS: Features = Features(2);
     /// Vector indexes, which only ember has.
     pub const VECTOR_INDEXES: Features = Features(4);
+    /// JSON documents like those of Redis 8.
+    pub const JSON: Features = Features(8);
 
     /// The names of the features in messages.
-    const NAMES: [(Features, &'static str); 3] = [
+    const NAMES: [(Features, &'static str); 4] = [
         (Features::FIELD_EXPIRIES, "hash fields that expire"),
         (Features::VECTOR_SETS, "vector sets"),
         (Features::VECTOR_INDEXES, "vector indexes"),
+        (Features::JSON, "JSON documents"),
     ];
 
     /// Returns the features of both.
@@ -49,6 +52,7 @@ impl Features {
             }
             ValueRef::Aggregate(Aggregate::VectorSet(set)) if is_of_redis(set) => Features::VECTOR_SETS,
             ValueRef::Aggregate(Aggregate::VectorSet(_)) => Features::VECTOR_INDEXES,
+            ValueRef::Aggregate(Aggregate::Json(_)) => Features::JSON,
             _ => Features::NONE,
         }
     }
@@ -59,18 +63,15 @@ impl Features {
             [b"hpexpireat", b"hpersist", b"hsetex", b"hexpire", b"hpexpire", b"hexpireat", b"hgetex"];
         const VECTORS: [&[u8]; 3] = [b"vadd", b"vrem", b"vsetattr"];
         const OWN_PREFIX: &[u8] = b"vector.";
+        let begins_with =
+            |prefix: &[u8]| name.get(..prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(prefix));
         let is_one_of = |names: &[&[u8]]| names.iter().any(|known| name.eq_ignore_ascii_case(known));
         match name.first().map(u8::to_ascii_lowercase) {
             Some(b'h') if is_one_of(&FIELDS) => Features::FIELD_EXPIRIES,
             Some(b'v') if is_one_of(&VECTORS) => Features::VECTOR_SETS,
             Some(b'v') if is_one_of(&[b"vadd_batch"]) => Features::VECTOR_INDEXES,
-            Some(b'v')
-                if name
-                    .get(..OWN_PREFIX.len())
-                    .is_some_and(|begin| begin.eq_ignore_ascii_case(OWN_PREFIX)) =>
-            {
-                Features::VECTOR_INDEXES
-            }
+            Some(b'v') if begins_with(OWN_PREFIX) => Features::VECTOR_INDEXES,
+            Some(b'j') if begins_with(b"json.") => Features::JSON,
             _ => Features::NONE,
         }
     }
@@ -79,7 +80,7 @@ impl Features {
     pub fn of_payload(begin: &[u8]) -> Features {
         let Some((&kind, value)) = begin.split_first() else { return Features::NONE };
         // Valkey's additional kind has a number that no stored kind of Redis has.
-        let kind = Kind::from_byte(kind).or_else(|| Kind::from_valkey_byte(kind));
+        let kind = Kind::from_redis_byte(kind).or_else(|| Kind::from_valkey_byte(kind));
         kind.map_or(Features::NONE, |kind| Features::of_encoded(kind, value))
     }
 
@@ -88,10 +89,15 @@ impl Features {
         match kind {
             Kind::HashExpiring | Kind::HashTriplets | Kind::HashOfValkey => Features::FIELD_EXPIRIES,
             // The number of a module is encoded like a length of 64 bits: a byte precedes it.
-            Kind::Module if value.get(1..9) == Some(&OWN_MODULE_ID.to_be_bytes()[..]) => {
-                Features::VECTOR_INDEXES
+            Kind::Module => {
+                let id = value.get(1..).and_then(<[u8]>::first_chunk).map(|id| u64::from_be_bytes(*id));
+                match id.map(|id| (id, Kind::of_module(id))) {
+                    Some((OWN_MODULE_ID, _)) => Features::VECTOR_INDEXES,
+                    Some((_, Some(kind))) if kind != Kind::Module => Features::of_encoded(kind, value),
+                    _ => Features::VECTOR_SETS,
+                }
             }
-            Kind::Module => Features::VECTOR_SETS,
+            Kind::Json => Features::JSON,
             _ => Features::NONE,
         }
     }
@@ -145,11 +151,9 @@ impl Target {
     pub const fn unsupported(self) -> Features {
         match self {
             Target::Redis => Features::NONE,
-            Target::Redis72 => {
-                Features::FIELD_EXPIRIES.and(Features::VECTOR_SETS).and(Features::VECTOR_INDEXES)
-            }
+            Target::Redis72 => Features::FIELD_EXPIRIES.and(Target::Valkey9.unsupported()),
             Target::Redis8 => Features::VECTOR_INDEXES,
-            Target::Valkey9 => Features::VECTOR_SETS.and(Features::VECTOR_INDEXES),
+            Target::Valkey9 => Features::VECTOR_SETS.and(Features::VECTOR_INDEXES).and(Features::JSON),
         }
     }
 

@@ -1,8 +1,6 @@
-//! Vector sets in the format of Redis 8: a value of a module, in parts that state their types.
+//! Vector sets in the format of Redis 8: a value of a module, in parts that state their types ([`super::parts`]).
 //!
 //! ```text
-//! value     module id | part … | 0
-//! part      2, number | 5, string
 //! parts     dimensions | elements | quantization and M << 8 | flags | [dimensions before, matrix] | element …
 //! element   name | [attributes] | vector | count of the following numbers | id | level and version << 24
 //!           | for each level from 0: links, capacity, ids of linked nodes, distance and index of the farthest
@@ -26,6 +24,7 @@ use std::collections::HashMap;
 use std::io::{self, BufRead, Write};
 
 use super::format::{LoadError, Reader, Writer};
+use super::parts::{self, Parts, number, string, string_into};
 use crate::types::Collection;
 use crate::types::vector_set::{
     DIM_MAX, Kind, LEVEL_MAX, LINKS_DEFAULT, LINKS_MAX, LINKS_MIN, Loading, Metric, Projection, Saved,
@@ -33,10 +32,10 @@ use crate::types::vector_set::{
 };
 
 /// The number of the module: nine letters of six bits, `vectorset`, and ten bits of version 0.
-pub const MODULE_ID: u64 = 13_683_956_169_735_844_864;
+pub(super) const MODULE_ID: u64 = 13_683_956_169_735_844_864;
 
 /// The number of ember's own module: `embervidx`, version 0.
-pub const OWN_MODULE_ID: u64 = 8_819_981_763_328_459_776;
+pub(super) const OWN_MODULE_ID: u64 = 8_819_981_763_328_459_776;
 
 /// The version of the parts of ember's own module.
 const OWN_VERSION: u64 = 1;
@@ -51,13 +50,6 @@ const KIND_HNSW: u64 = 0;
 const KIND_FLAT: u64 = 1;
 /// The number of an index with lists in files.
 const KIND_IVF: u64 = 2;
-
-/// The part that ends a value of a module.
-const END: u64 = 0;
-/// The type of a part that is a number.
-const NUMBER: u64 = 2;
-/// The type of a part that is a string.
-const STRING: u64 = 5;
 
 /// Flag: vectors are reduced by a matrix.
 const HAS_MATRIX: u64 = 1;
@@ -90,36 +82,11 @@ pub(super) fn is_of_redis(set: &VectorSet) -> bool {
         && set.tuning().is_none()
 }
 
-/// Writes parts of a module's value.
-struct Parts<'w, W> {
-    writer: &'w mut Writer<W>,
-}
-
-impl<W: Write> Parts<'_, W> {
-    fn number(&mut self, number: u64) -> io::Result<()> {
-        self.writer.length(NUMBER)?;
-        self.writer.length(number)
-    }
-
-    fn string(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.writer.length(STRING)?;
-        self.writer.string(bytes)
-    }
-
-    /// Writes a string that is not worth packing.
-    fn plain(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.writer.length(STRING)?;
-        self.writer.length(bytes.len() as u64)?;
-        self.writer.raw(bytes)
-    }
-}
-
 /// Writes a vector set. O(its bytes + its links · dimensions).
 pub(super) fn write<W: Write>(writer: &mut Writer<W>, set: &VectorSet) -> io::Result<()> {
     let set = &*set.linked();
     let is_of_redis = is_of_redis(set);
-    writer.length(if is_of_redis { MODULE_ID } else { OWN_MODULE_ID })?;
-    let mut parts = Parts { writer };
+    let mut parts = Parts::begin(writer, if is_of_redis { MODULE_ID } else { OWN_MODULE_ID })?;
     if !is_of_redis {
         parts.number(OWN_VERSION)?;
         parts.number(number_of(&METRICS, &set.metric()))?;
@@ -180,7 +147,7 @@ pub(super) fn write<W: Write>(writer: &mut Writer<W>, set: &VectorSet) -> io::Re
     if matches!(set.kind(), Kind::Ivf { .. }) {
         write_lists(&mut parts, set)?;
     }
-    writer.length(END)
+    parts.end()
 }
 
 /// Writes the trained lists of a set, or 0 if the set has none.
@@ -191,29 +158,6 @@ fn write_lists<W: Write>(parts: &mut Parts<'_, W>, set: &VectorSet) -> io::Resul
     parts.plain(&floats)?;
     let lists = (0..set.len() as u32).map(|slot| set.list_of(slot).unwrap_or(0));
     parts.plain(&lists.flat_map(u32::to_le_bytes).collect::<Vec<u8>>())
-}
-
-fn number<R: BufRead>(reader: &mut Reader<R>) -> Result<u64, LoadError> {
-    match reader.length()? {
-        NUMBER => reader.length(),
-        _ => Err(corrupt("a vector set has another type where a number is expected")),
-    }
-}
-
-const NO_STRING: LoadError = LoadError::Corrupt("a vector set has another type where a string is expected");
-
-fn string<R: BufRead>(reader: &mut Reader<R>) -> Result<Vec<u8>, LoadError> {
-    match reader.length()? {
-        STRING => reader.string(),
-        _ => Err(NO_STRING),
-    }
-}
-
-fn string_into<R: BufRead>(reader: &mut Reader<R>, string: &mut Vec<u8>) -> Result<(), LoadError> {
-    match reader.length()? {
-        STRING => reader.string_into(string),
-        _ => Err(NO_STRING),
-    }
 }
 
 fn size<R: BufRead>(reader: &mut Reader<R>) -> Result<usize, LoadError> {
@@ -410,14 +354,10 @@ impl Slots {
     }
 }
 
-/// Reads a vector set, after the byte of its kind. Impossible links are omitted, and nodes that no link leads to are
-/// linked again.
-pub(super) fn read<R: BufRead>(reader: &mut Reader<R>) -> Result<VectorSet, LoadError> {
-    let own = match reader.length()? {
-        MODULE_ID => None,
-        OWN_MODULE_ID => Some(read_own(reader)?),
-        _ => return Err(corrupt("a value belongs to an unknown module")),
-    };
+/// Reads a vector set of this module, after the module's number. Impossible links are omitted, and nodes that no link
+/// leads to are linked again.
+pub(super) fn read<R: BufRead>(reader: &mut Reader<R>, module_id: u64) -> Result<VectorSet, LoadError> {
+    let own = if module_id == OWN_MODULE_ID { Some(read_own(reader)?) } else { None };
     let (shape, count, has_attributes) = read_shape(reader, own.as_ref())?;
     let mut loading = Loading::new(shape).ok_or(corrupt("a vector set has an impossible shape"))?;
     let mut ids: Vec<u64> = Vec::new();
@@ -439,9 +379,7 @@ pub(super) fn read<R: BufRead>(reader: &mut Reader<R>) -> Result<VectorSet, Load
     if matches!(own, Some(Own { kind: Some(Kind::Ivf { .. }), .. })) {
         read_lists(reader, &mut loading)?;
     }
-    if reader.length()? != END {
-        return Err(corrupt("a vector set has data after its end"));
-    }
+    parts::end(reader)?;
     let slots = Slots::new(&ids);
     let (mut counts, mut rest) = (links.counts.iter(), &links.ids[..]);
     for (slot, &top) in (0..).zip(&links.levels) {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::format::Writer;
 use super::kind::{Kind, VALKEY_VERSION};
-use super::{stream, vector_set};
+use super::{json, stream, vector_set};
 use crate::entries::entry::ValueRef;
 use crate::types::hash::{Field, Hash};
 use crate::types::list::{List, NodeView};
@@ -38,6 +38,7 @@ pub fn kind_of<'v>(value: impl Into<ValueRef<'v>>) -> Kind {
         Aggregate::Hash(hash) => kind_of_hash(hash),
         Aggregate::Stream(_) => Kind::Stream3,
         Aggregate::VectorSet(_) => Kind::Module,
+        Aggregate::Json(_) => Kind::Json,
     }
 }
 
@@ -105,6 +106,7 @@ pub fn write_value_as<'v, W: Write>(
         ValueRef::Aggregate(Aggregate::Hash(hash)) => write_hash(writer, hash, kind),
         ValueRef::Aggregate(Aggregate::Stream(value)) => stream::write(writer, value, kind),
         ValueRef::Aggregate(Aggregate::VectorSet(set)) => vector_set::write(writer, set),
+        ValueRef::Aggregate(Aggregate::Json(json)) => json::write(writer, json),
     }
 }
 

@@ -2,8 +2,8 @@
 //! key.
 //!
 //! Each aggregate is built by commands of [`ELEMENTS_MAX`] elements, then its expiry is set. redis-server 7.0
-//! understands the commands, except for hash fields with an expiry, which need HPEXPIREAT, and vector sets, which are
-//! built by RESTORE. State that commands cannot express is lost: the eviction clock, and the times at which consumers
+//! understands the commands, except for hash fields with an expiry, which need HPEXPIREAT, JSON documents, which need
+//! JSON.SET, and vector sets, which are built by RESTORE. State that commands cannot express is lost: the eviction clock, and the times at which consumers
 //! of streams were last seen.
 //!
 //! The commands must be run on a keyspace that does not contain the key, with the clock at
@@ -18,6 +18,7 @@ use ember_protocol::{number, push_command_head, push_word};
 
 use crate::entries::entry::ValueRef;
 use crate::types::hash::{Field, Hash};
+use crate::types::json;
 use crate::types::sorted_set::SortedSet;
 use crate::types::{Aggregate, Collection};
 
@@ -78,6 +79,11 @@ pub fn write_commands(
         ValueRef::Aggregate(Aggregate::Hash(hash)) => write_hash(sink, name, hash)?,
         ValueRef::Aggregate(Aggregate::Stream(value)) => stream::write(sink, name, value)?,
         ValueRef::Aggregate(Aggregate::VectorSet(_)) => vector_set::write(sink, name, value)?,
+        ValueRef::Aggregate(Aggregate::Json(json)) => {
+            let mut text = Vec::new();
+            json::print(json.packed(), 0, &mut text);
+            command(sink, &[b"JSON.SET", name, b"$", &text])?;
+        }
     }
     match expire_at_ms {
         Some(at_ms) => command(sink, &[b"PEXPIREAT", name, itoa::Buffer::new().format(at_ms).as_bytes()]),

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::collection::Collection;
 use super::hash::Hash;
+use super::json::Json;
 use super::list::List;
 use super::set::Set;
 use super::sorted_set::SortedSet;
@@ -42,6 +43,8 @@ pub enum Aggregate {
     Stream(Stream),
     /// A vector set.
     VectorSet(VectorSet),
+    /// A JSON document.
+    Json(Json),
 }
 
 // A small value takes the memory of its elements and of this enum: each type takes at most 24 bytes.
@@ -57,6 +60,7 @@ macro_rules! with_any {
             Aggregate::Hash($value) => $result,
             Aggregate::Stream($value) => $result,
             Aggregate::VectorSet($value) => $result,
+            Aggregate::Json($value) => $result,
         }
     };
 }
@@ -106,6 +110,7 @@ variant!(SortedSet);
 variant!(Hash);
 variant!(Stream);
 variant!(VectorSet);
+variant!(Json);
 
 fn type_of<T: Collection>(_: &T) -> ValueType {
     T::TYPE

@@ -13,6 +13,7 @@ pub mod geo;
 pub mod hash;
 pub mod hyperloglog;
 pub mod intset;
+pub mod json;
 pub mod limits;
 pub mod list;
 pub mod listpack;

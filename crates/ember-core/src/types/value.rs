@@ -53,6 +53,8 @@ value_types! {
     Stream = 5, "stream";
     /// A vector set.
     VectorSet = 6, "vectorset";
+    /// A JSON document.
+    Json = 7, "ReJSON-RL";
 }
 
 /// A string value in its stored form.

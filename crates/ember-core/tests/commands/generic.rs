@@ -589,6 +589,7 @@ fn scan_and_copy_support_every_type() {
         ("hash", "HSET hash f v", "HGETALL copy", "*2/$1/f/$1/v/"),
         ("stream", "XADD stream 1-1 f v", "XLEN copy", ":1/"),
         ("vectorset", "VADD vectorset VALUES 2 1 0 a", "VCARD copy", ":1/"),
+        ("ReJSON-RL", "JSON.SET ReJSON-RL $ 1", "JSON.GET copy", "$1/1/"),
     ];
     for (name, make, show, expected) in values {
         run(&mut local, make);

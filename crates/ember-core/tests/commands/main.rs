@@ -10,6 +10,7 @@ mod geo;
 mod hash_expiry;
 mod hashes;
 mod hyperloglogs;
+mod json;
 mod lists;
 mod payloads;
 mod sets;

@@ -100,6 +100,7 @@ fn values() -> Vec<(Vec<String>, &'static str, &'static str)> {
             "raw",
             "VSIM k VALUES 2 1 0 WITHSCORES WITHATTRIBS",
         ),
+        (one("JSON.SET k $ {\"a\":[1,2.5,\"x\",null]}"), "raw", "JSON.GET k"),
         (one("XADD k 5-5 a b"), "stream", "XINFO STREAM k FULL"),
         (vec!["XADD k 5-5 a b".into(), "XDEL k 5-5".into()], "stream", "XINFO STREAM k FULL"),
     ]
@@ -156,6 +157,7 @@ fn a_payload_has_the_lowest_version_that_supports_its_format() {
         ("HSET k f v", 10),
         ("XADD k 1-1 f v", 11),
         ("VADD k VALUES 2 1 0 a", 8),
+        ("JSON.SET k $ 1", 8),
     ] {
         let mut local = Local::new(Protocol::Resp2);
         run(&mut local, line);

@@ -7,7 +7,7 @@ use emberkv_core::local::Local;
 use crate::support::words::words_of;
 
 /// The letters of the event classes in `notify-keyspace-events`.
-const LETTERS: [(EventClass, char); 11] = [
+const LETTERS: [(EventClass, char); 12] = [
     (EventClass::GENERIC, 'g'),
     (EventClass::STRING, '$'),
     (EventClass::LIST, 'l'),
@@ -18,6 +18,7 @@ const LETTERS: [(EventClass, char); 11] = [
     (EventClass::EVICTED, 'e'),
     (EventClass::STREAM, 't'),
     (EventClass::KEY_MISS, 'm'),
+    (EventClass::MODULE, 'd'),
     (EventClass::NEW, 'n'),
 ];
 
@@ -48,6 +49,35 @@ fn check(steps: &[(&str, &str)]) {
             .collect();
         assert_eq!(published.join(", "), *expected, "{line}");
     }
+}
+
+#[test]
+fn commands_on_json_documents_publish_events() {
+    check(&[
+        ("JSON.SET k $ {\"a\":[1,2],\"b\":true,\"s\":\"x\"}", "n:new k, d:json.set k"),
+        ("JSON.SET k $.a[0] 3", "d:json.set k"),
+        ("JSON.SET k $.a 3 NX", ""),
+        ("JSON.MSET k $.a[0] 1 l $ 2", "d:json.mset k, n:new l, d:json.mset l"),
+        ("JSON.MERGE k $ {\"c\":1}", "d:json.merge k"),
+        ("JSON.NUMINCRBY k $.c 1", "d:json.numincrby k"),
+        ("JSON.NUMINCRBY k $.s 1", ""),
+        ("JSON.NUMMULTBY k $.c 2", "d:json.nummultby k"),
+        ("JSON.TOGGLE k $.b", "d:json.toggle k"),
+        ("JSON.STRAPPEND k $.s '\"y\"'", "d:json.strappend k"),
+        ("JSON.ARRAPPEND k $.a 9", "d:json.arrappend k"),
+        ("JSON.ARRINSERT k $.a 0 9", "d:json.arrinsert k"),
+        ("JSON.ARRTRIM k $.a 0 0", "d:json.arrtrim k"),
+        ("JSON.ARRTRIM k $.a 0 0", ""),
+        ("JSON.ARRPOP k $.a", "d:json.arrpop k"),
+        ("JSON.ARRPOP k $.a", ""),
+        ("JSON.GET k $.a", ""),
+        ("JSON.GET none", "m:keymiss none"),
+        ("JSON.CLEAR k $.c", "d:json.clear k"),
+        ("JSON.CLEAR k $.c", ""),
+        ("JSON.DEL k $.c", "d:json.del k"),
+        ("JSON.DEL k $.c", ""),
+        ("JSON.DEL k", "d:json.del k"),
+    ]);
 }
 
 #[test]

@@ -154,16 +154,17 @@ fn a_redis_without_field_expiries_is_disconnected_and_refuses_the_full_sync() {
 }
 
 #[test]
-fn a_redis_without_vector_sets_is_disconnected_before_one_is_restored() {
+fn a_redis_without_vector_sets_or_json_is_disconnected_before_such_a_value_is_restored() {
     in_both_modes(Some(|| require_program("redis-server")), &[], true, |mode, ember, redis| {
         let giver = start_ember(mode);
-        run(&giver, &["VADD v VALUES 2 1 0 a", "VECTOR.CREATE i DIM 2"]);
-        for key in ["v", "i"] {
+        run(&giver, &["VADD v VALUES 2 1 0 a", "VECTOR.CREATE i DIM 2", "JSON.SET j $ 1"]);
+        for key in ["v", "i", "j"] {
             run(ember, &["SET before 1"]);
             link(redis, ember.address());
             restore(&giver, ember, &[key]);
             let message = match key {
                 "v" => "cannot be sent RESTORE of a vector set",
+                "j" => "cannot be sent RESTORE of a JSON document",
                 _ => "cannot be sent RESTORE of a value of a kind that only ember stores",
             };
             wait_until("redis is disconnected", || ember.log().contains(message));

@@ -72,7 +72,10 @@ impl RdbProblem {
             RdbProblem::Version(_) | RdbProblem::UnknownKind(_) => {
                 "it was written by a newer server: load it there, or let that server write an older format"
             }
-            RdbProblem::Module(_) => "remove the module's keys with the server that wrote it and save again",
+            RdbProblem::Module(_) => {
+                "remove the module's keys with the server that wrote it and save again, or skip them with \
+                 `rdb-skip-unknown-modules yes`"
+            }
             RdbProblem::FunctionOfCandidate => {
                 "load it with the server that wrote it, delete its functions and save again"
             }

@@ -11,9 +11,9 @@
 //!
 //! Numbers are little-endian; lengths, strings, kinds and values are those of [`emberkv_core::rdb`]. Read but never
 //! written: 0xFD with a Unix time in seconds, 4 bytes (before 2.6); 0xF4 with three lengths, the sizes of a cluster
-//! slot (7.4). Refused by name: 0xF3, a slot of a cluster that Valkey imports; 0xF7 and kinds 6 and 7, data of a
-//! module; 0xF6, a function of a release candidate of 7.0. Files up to version 4 end at 0xFF; a checksum of 0 is not
-//! checked.
+//! slot (7.4); 0xF7, an auxiliary block of a module, whose contents are skipped. Refused by name: 0xF3, a slot of a cluster
+//! that Valkey imports; kinds 6 and 7 of unknown modules, unless the reader skips kind 7; 0xF6, a function of a release
+//! candidate of 7.0. Files up to version 4 end at 0xFF; a checksum of 0 is not checked.
 //!
 //! Files of Valkey 9 ([`emberkv_core::rdb::VALKEY_VERSION`]) begin with "VALKEY" and the three digits 080, and have a
 //! separate value type for hashes with fields that expire. Which version is written depends on
@@ -39,6 +39,7 @@ mod batch;
 mod error;
 mod inserting;
 mod loading;
+mod modules;
 mod reader;
 mod source;
 mod spans;
@@ -50,6 +51,7 @@ pub use emberkv_core::rdb::{Encoded, KeyFacts, KeyForm};
 pub use error::{RdbError, RdbProblem};
 pub use inserting::{Inserted, Inserter};
 pub use loading::load;
+pub use modules::SkippedData;
 pub use reader::{RdbReader, Step, VersionCheck};
 pub use source::Source;
 pub use writer::{FILE_VERSION, RdbWriter, SaveOptions, Written, save, save_to};

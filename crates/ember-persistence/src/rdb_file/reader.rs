@@ -8,6 +8,7 @@ use emberkv_core::rdb::{Kind, LoadError, Reader, VALKEY_VERSION, VERSION_MAX, re
 use emberkv_core::types::limits::EncodingLimits;
 
 use super::batch::{BatchKey, Found};
+use super::modules::{self, Skipped, SkippedData};
 use super::spans::{Copier, Stop};
 use super::{
     Batch, CHECKSUM_SINCE, HEADER_BYTES, KeyFacts, MAGIC, RdbError, RdbProblem, Source, VALKEY_MAGIC,
@@ -16,6 +17,9 @@ use super::{
 
 /// The maximum length in bytes of a function library or an aux field; a greater length is treated as damage.
 const TEXT_BYTES_MAX: u64 = 512 * 1024 * 1024;
+
+/// The type of the part with which an auxiliary block of a module begins: an integer without sign.
+const AUX_TIME_PART: u64 = 2;
 
 /// The next part of an RDB file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +44,8 @@ pub enum Step {
         /// The number of keys with an expiry in the database.
         expiring: u64,
     },
+    /// Data of a module that were skipped; one step per module, after all keys.
+    Skipped(SkippedData),
     /// The end of the file. If the checksum is verified, it was correct.
     End,
 }
@@ -79,6 +85,9 @@ pub struct RdbReader<R> {
     is_over: bool,
     /// Whether the checksum at the end is verified.
     is_checked: bool,
+    /// Whether keys with values of unknown modules are skipped, not refused.
+    skips_unknown_modules: bool,
+    skipped: Skipped,
 }
 
 impl<R: Read> RdbReader<R> {
@@ -113,6 +122,8 @@ impl<R: Read> RdbReader<R> {
             pending: None,
             is_over: false,
             is_checked: true,
+            skips_unknown_modules: false,
+            skipped: Skipped::default(),
         };
         match reader.header(check) {
             Ok(version) => reader.version = version,
@@ -142,6 +153,11 @@ impl<R: Read> RdbReader<R> {
     /// Disables the verification of the checksum.
     pub fn ignore_checksum(&mut self) {
         self.is_checked = false;
+    }
+
+    /// Sets whether keys with values of unknown modules are skipped; by default they are an error.
+    pub fn skip_unknown_modules(&mut self, skips: bool) {
+        self.skips_unknown_modules = skips;
     }
 
     /// Returns the RDB version of the file.
@@ -176,7 +192,7 @@ impl<R: Read> RdbReader<R> {
             return Ok(step);
         }
         if self.is_over {
-            return Ok(Step::End);
+            return Ok(self.last_step());
         }
         let mut facts = KeyFacts { database: self.database, ..KeyFacts::default() };
         while !batch.is_full() {
@@ -229,11 +245,17 @@ impl<R: Read> RdbReader<R> {
                 ));
             }
             opcode::FUNCTION_OF_CANDIDATE => return Err(RdbProblem::FunctionOfCandidate),
-            opcode::MODULE_AUX => return Err(RdbProblem::Module(module_name(self.length()?))),
+            opcode::MODULE_AUX => {
+                let id = self.length()?;
+                if !self.module_block()? {
+                    return Ok(None);
+                }
+                self.skipped.of(id).blocks += 1;
+            }
             opcode::END => {
                 self.end()?;
                 self.is_over = true;
-                return Ok(Some(Step::End));
+                return Ok(Some(self.last_step()));
             }
             kind => {
                 self.key(kind, batch, *facts)?;
@@ -241,6 +263,21 @@ impl<R: Read> RdbReader<R> {
             }
         }
         Ok(None)
+    }
+
+    /// Returns the next step after the end of the file.
+    fn last_step(&mut self) -> Step {
+        self.skipped.take().map_or(Step::End, Step::Skipped)
+    }
+
+    /// Skips an auxiliary block of a module, whose number was read. Returns whether the block contains anything.
+    fn module_block(&mut self) -> Result<bool, RdbProblem> {
+        // The first part is the time at which Redis passes the block to the module: before or after the keys.
+        if self.length()? != AUX_TIME_PART {
+            return Err(RdbProblem::Corrupt("an auxiliary block of a module does not begin with a number"));
+        }
+        self.length()?;
+        modules::skip_parts(&mut self.source)
     }
 
     fn length(&mut self) -> Result<u64, RdbProblem> {
@@ -266,7 +303,7 @@ impl<R: Read> RdbReader<R> {
 
     fn key(&mut self, kind: u8, batch: &mut Batch, facts: KeyFacts) -> Result<(), RdbProblem> {
         let is_module = opcode::MODULE_VALUES.contains(&kind);
-        let known = if self.is_valkey { Kind::from_valkey_byte(kind) } else { Kind::from_byte(kind) };
+        let known = if self.is_valkey { Kind::from_valkey_byte(kind) } else { Kind::from_redis_byte(kind) };
         if known.is_none() && !is_module {
             return Err(RdbProblem::UnknownKind(kind));
         }
@@ -274,9 +311,27 @@ impl<R: Read> RdbReader<R> {
         let offset = self.source.offset();
         self.name(&mut batch.bytes)?;
         let value_at = batch.bytes.len();
-        let Some(kind) = known else { return Err(RdbProblem::Module(module_name(self.length()?))) };
+        // The value of the oldest form has no parts that could be skipped.
+        let Some(mut kind) = known else { return Err(RdbProblem::Module(modules::name(self.length()?))) };
         let len_max = value_at + VALUE_BYTES_MAX;
-        let copied = Copier::new(&mut self.source, &mut batch.bytes, len_max).value(kind);
+        let mut copier = Copier::new(&mut self.source, &mut batch.bytes, len_max);
+        let copied = if kind == Kind::Module {
+            match copier.module_id() {
+                Ok(id) => match Kind::of_module(id) {
+                    Some(of_module) => {
+                        kind = of_module;
+                        copier.value(kind)
+                    }
+                    None => {
+                        batch.bytes.truncate(name_at);
+                        return self.skip_value(id);
+                    }
+                },
+                Err(stop) => Err(stop),
+            }
+        } else {
+            copier.value(kind)
+        };
         let value = match copied {
             Ok(()) => Found::Bytes(kind, value_at..batch.bytes.len()),
             Err(Stop::TooLong) => {
@@ -296,6 +351,16 @@ impl<R: Read> RdbReader<R> {
         Ok(())
     }
 
+    /// Skips the value of an unknown module, whose number was read, if that is allowed.
+    fn skip_value(&mut self, id: u64) -> Result<(), RdbProblem> {
+        if !self.skips_unknown_modules {
+            return Err(RdbProblem::Module(modules::name(id)));
+        }
+        modules::skip_parts(&mut self.source)?;
+        self.skipped.of(id).keys += 1;
+        Ok(())
+    }
+
     /// Appends the name of a key to `out`.
     fn name(&mut self, out: &mut Vec<u8>) -> Result<(), RdbProblem> {
         // The length of nearly all names is encoded in one byte.
@@ -308,10 +373,4 @@ impl<R: Read> RdbReader<R> {
         }
         Ok(())
     }
-}
-
-/// Decodes the name in a module ID: nine letters of six bits each, followed by a version of ten bits.
-pub(super) fn module_name(id: u64) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    (0..9).map(|place| char::from(LETTERS[(id >> (58 - 6 * place) & 0x3F) as usize])).collect()
 }

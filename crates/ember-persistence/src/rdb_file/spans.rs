@@ -2,9 +2,8 @@
 
 use std::io::{self, Read};
 
-use emberkv_core::rdb::{Kind, VECTOR_INDEX_MODULE, VECTOR_SET_MODULE};
+use emberkv_core::rdb::Kind;
 
-use super::reader::module_name;
 use super::{RdbProblem, Source};
 
 /// The reason why copying a value stopped early.
@@ -119,7 +118,12 @@ impl<'a, R: Read> Copier<'a, R> {
         }
     }
 
-    /// Copies a value of this kind.
+    /// Copies the number with which a value of a module begins.
+    pub(super) fn module_id(&mut self) -> Result<u64, Stop> {
+        self.length()
+    }
+
+    /// Copies a value of this kind; that of a module without its number.
     pub(super) fn value(&mut self, kind: Kind) -> Result<(), Stop> {
         match kind {
             Kind::String
@@ -182,16 +186,12 @@ impl<'a, R: Read> Copier<'a, R> {
                 self.string()
             }
             Kind::Stream1 | Kind::Stream2 | Kind::Stream3 => self.stream(kind),
-            Kind::Module => self.module(),
+            Kind::Module | Kind::Json => self.parts(),
         }
     }
 
-    /// Copies the value of a known module: a sequence of parts, each after a number that is its type.
-    fn module(&mut self) -> Result<(), Stop> {
-        let id = self.length()?;
-        if ![VECTOR_SET_MODULE, VECTOR_INDEX_MODULE].contains(&id) {
-            return Err(Stop::Problem(RdbProblem::Module(module_name(id))));
-        }
+    /// Copies the parts of a module's value, each after a number that is its type.
+    fn parts(&mut self) -> Result<(), Stop> {
         loop {
             match self.length()? {
                 0 => return Ok(()),

@@ -68,6 +68,7 @@ pub fn sample_commands(fields_expire: bool) -> Vec<String> {
         "PEXPIRE large-hash 2000000000000".to_owned(),
         "PFADD hyperloglog a b c".to_owned(),
         "GEOADD geo 13.361389 38.115556 Palermo".to_owned(),
+        "JSON.SET json $ {\"a\":[1,2.5,\"x\"],\"b\":null}".to_owned(),
     ];
     lines.extend((1..=250).map(|number| format!("XADD stream {number}-1 f {number} g{} v", number % 3)));
     lines.extend(
@@ -128,6 +129,7 @@ pub fn seen(local: &mut Local) -> Seen {
             "zset" => &[&[b"ZRANGE", b"?", b"0", b"-1", b"WITHSCORES"]],
             "hash" => &[&[b"HGETALL", b"?"]],
             "stream" => &[&[b"XRANGE", b"?", b"-", b"+"], &[b"XINFO", b"STREAM", b"?", b"FULL"]],
+            "ReJSON-RL" => &[&[b"JSON.GET", b"?"]],
             other => panic!("{other}"),
         };
         let mut replies = vec![run(local, &[b"PEXPIRETIME", &name])];

@@ -258,6 +258,7 @@ pub(crate) fn load_from(
     if server.debug.skips_checksums.load(Ordering::Relaxed) {
         reader.ignore_checksum();
     }
+    reader.skip_unknown_modules(config.rdb_skip_unknown_modules);
     let mut possible_keys = file_bytes / KEY_BYTES_MIN;
     let mut expected = BTreeSet::new();
     let mut delayed = state.loaded.load(Ordering::Relaxed);
@@ -303,6 +304,10 @@ pub(crate) fn load_from(
                     Some(between) => between().map_err(RdbProblem::Refused),
                     None => Ok(()),
                 },
+                Step::Skipped(data) => {
+                    tracing::warn!("{}: skipped {data}", path.display());
+                    Ok(())
+                }
                 Step::End => Ok(()),
             }
         },

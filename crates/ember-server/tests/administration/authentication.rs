@@ -73,7 +73,7 @@ fn hello_selects_the_protocol_and_describes_server_and_connection() {
         assert_eq!(about.get("version"), Some(Value::from("7.2.4")));
         assert_eq!(about.get("mode"), Some(Value::from("standalone")));
         assert_eq!(about.get("role"), Some(Value::from("master")));
-        assert_eq!(about.get("modules"), Some(Value::Array(vec![])));
+        assert_eq!(about.get("modules"), Some(client.run("MODULE LIST")));
         assert_eq!(about.get("id"), Some(client.run("CLIENT ID")));
         assert_error(client, "HELLO 1", "NOPROTO unsupported protocol version");
         assert_error(client, "HELLO 4", "NOPROTO unsupported protocol version");

@@ -51,9 +51,15 @@ fn cluster_commands_report_that_cluster_mode_is_off() {
 }
 
 #[test]
-fn module_commands_report_no_modules() {
+fn module_commands_report_the_modules_that_are_built_in() {
     everywhere(&[], |_, client| {
-        assert_eq!(client.run("MODULE LIST"), Value::Array(Vec::new()));
+        let modules = client.run("MODULE LIST");
+        let json = &modules.elements().unwrap()[0];
+        assert_eq!(
+            (json.get("name").unwrap().text(), json.get("ver").unwrap()),
+            ("ReJSON".into(), Value::Integer(20803))
+        );
+        assert!(client.run("INFO modules").text().contains("module:name=ReJSON,ver=20803,"));
         let head = "MODULE <subcommand> [<arg> [value] [opt] ...]. Subcommands are:";
         assert_eq!(client.run("MODULE HELP").elements().unwrap()[0].text(), head);
         let refused = "ERR Error loading the extension: this server loads no modules.";

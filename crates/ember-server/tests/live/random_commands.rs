@@ -7,7 +7,7 @@ const KEYS: usize = 4;
 pub(crate) const DATABASES: usize = 3;
 
 /// First letters of keys by type.
-const TYPES: [&str; 10] = ["s", "h", "l", "t", "z", "x", "p", "g", "v", "w"];
+const TYPES: [&str; 11] = ["s", "h", "l", "t", "z", "x", "p", "g", "v", "w", "j"];
 
 /// The functions that the writes call.
 pub(crate) const LIBRARY: &str = "#!lua name=acts
@@ -126,6 +126,16 @@ const WRITES: &[&str] = &[
     "VECTOR.UPDATE {w} e# PAYLOAD '{\"n\":#}'",
     "VECTOR.DEL {w} e# e#",
     "VECTOR.DROP {w}",
+    "JSON.SET {j} $ '{\"a\":#,\"b\":[#,{\"a\":#}],\"c\":\"x\",\"d\":true}'",
+    "JSON.SET {j} $.b[0] #",
+    "JSON.MERGE {j} $ '{\"c\":null,\"e\":[#]}'",
+    "JSON.NUMINCRBY {j} $..a #",
+    "JSON.ARRAPPEND {j} $.b #",
+    "JSON.ARRPOP {j} $.b",
+    "JSON.STRAPPEND {j} $.c '\"y\"'",
+    "JSON.TOGGLE {j} $.d",
+    "JSON.DEL {j} $.b[#]",
+    "JSON.DEL {j}",
     "FCALL both 2 {s} {l} #",
     "EVAL \"local d = redis.call('DUMP', KEYS[1]) \
      if d then redis.call('RESTORE', KEYS[2], 0, d, 'REPLACE') end\" 2 {any} {any}",
@@ -230,6 +240,16 @@ const READS: &[(&str, bool)] = &[
     ("VSIM {v} VALUES 2 1 0 FILTER '.n > 9'", false),
     ("VSIM {w} VALUES 2 1 0 COUNT 3 WITHSCORES WITHATTRIBS", false),
     ("VECTOR.GET {w} e1 WITHVECTOR", false),
+    ("JSON.GET {j}", false),
+    ("JSON.GET {j} $..a $.b", false),
+    ("JSON.MGET {j} {j} $.a", false),
+    ("JSON.TYPE {j} $.*", false),
+    ("JSON.ARRLEN {j} $.b", false),
+    ("JSON.ARRINDEX {j} $.b 7", false),
+    ("JSON.STRLEN {j} $.c", false),
+    ("JSON.OBJKEYS {j} $", false),
+    ("JSON.OBJLEN {j} $", false),
+    ("JSON.RESP {j} $.b", false),
 ];
 
 /// Returns a random command to watch, and whether the elements of its result are unordered.

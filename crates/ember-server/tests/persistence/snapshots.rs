@@ -228,6 +228,29 @@ fn keys_without_elements_are_skipped_with_a_warning() {
 }
 
 #[test]
+fn a_file_of_redis_stack_is_refused_or_loaded_without_the_values_of_unknown_modules() {
+    let file = include_bytes!("../../../ember-persistence/tests/redis_stack/indexed.rdb");
+    for mode in MODES {
+        let directory = Directory::new("stack-file");
+        fs::write(directory.0.join("dump.rdb"), file).unwrap();
+        let said = refusal(&directory.0, mode, None);
+        assert!(
+            said.contains("the module 'TSDB-TYPE'") && said.contains("rdb-skip-unknown-modules"),
+            "{said}"
+        );
+        let skipping = [mode, &["--rdb-skip-unknown-modules", "yes"]].concat();
+        let server = start_in(&directory.0, &skipping);
+        let mut client = server.client();
+        assert_eq!(client.run("GET greeting").text(), "hello");
+        assert_eq!(client.run("DBSIZE"), Value::Integer(2));
+        let log = server.log();
+        for part in ["'TSDB-TYPE': 1 keys, 0 auxiliary blocks", "'ft_index0': 0 keys, 1 auxiliary blocks"] {
+            assert!(log.contains(part), "{part} in {log}");
+        }
+    }
+}
+
+#[test]
 fn the_file_has_the_configured_name() {
     let directory = Directory::new("name");
     let server = start_in(&directory.0, &["--dbfilename", "data.rdb", "--rdbcompression", "no"]);

@@ -5,7 +5,7 @@ use ember_testkit::{RawClient, Server, http_get, wait_until};
 use crate::{MODES, builder, demote, figure, shown, start};
 
 /// A key of each type, with the call that creates it and a call that reads its value.
-const TYPES: [(&str, &str, &str); 7] = [
+const TYPES: [(&str, &str, &str); 8] = [
     (
         "SET string 0123456789012345678901234567890123456789012345678901234567890123456789",
         "string",
@@ -17,6 +17,7 @@ const TYPES: [(&str, &str, &str); 7] = [
     ("HSET hash a 1 b 2", "hash", "HGETALL hash"),
     ("XADD stream 1-1 a b", "stream", "XRANGE stream - +"),
     ("VADD vectorset VALUES 2 1 0 east", "vectorset", "VCARD vectorset"),
+    ("JSON.SET json $ [1,{\"a\":2}]", "json", "JSON.GET json"),
 ];
 
 fn fill(client: &mut RawClient) {

@@ -153,7 +153,8 @@ fn refcount(call: &mut Call<'_, '_>) -> CommandResult {
         | ValueType::SortedSet
         | ValueType::Hash
         | ValueType::Stream
-        | ValueType::VectorSet => 1,
+        | ValueType::VectorSet
+        | ValueType::Json => 1,
     });
     reply_number(call, references)
 }

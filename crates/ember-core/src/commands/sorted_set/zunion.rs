@@ -253,7 +253,11 @@ impl<'a> Source<'a> {
             Some(Aggregate::SortedSet(set)) => Ok(Source::SortedSet(set)),
             Some(Aggregate::Set(set)) => Ok(Source::Set(set)),
             Some(
-                Aggregate::List(_) | Aggregate::Hash(_) | Aggregate::Stream(_) | Aggregate::VectorSet(_),
+                Aggregate::List(_)
+                | Aggregate::Hash(_)
+                | Aggregate::Stream(_)
+                | Aggregate::VectorSet(_)
+                | Aggregate::Json(_),
             )
             | None => Err(CommandError::WrongType),
         }

@@ -36,6 +36,7 @@ pub(crate) fn contents(local: &mut Local) -> Vec<String> {
                 "+hash" => fields(local, key),
                 "+stream" => stream(local, key),
                 "+vectorset" => vector_set(local, key),
+                "+ReJSON-RL" => run(local, &format!("JSON.GET {key}")),
                 other => panic!("{key}: {other}"),
             };
             let expiry = run(local, &format!("PEXPIRETIME {key}"));
@@ -265,6 +266,26 @@ const TEMPLATES: &[&str] = &[
     "VECTOR.DROP W",
     "VECTOR.REINDEX W",
     "VECTOR.SEARCH W VALUES R R WITHSCORES",
+    "JSON.SET J $ {\"v0\":N,\"v1\":[N,{\"v0\":[]}],\"v2\":\"N\",\"v3\":true}",
+    "JSON.SET J $.V {\"v0\":[N]}",
+    "JSON.SET J $.v1[0] {\"v0\":N}",
+    "JSON.SET J $..v0 N NX",
+    "JSON.MSET J $ {\"v1\":[]} J $ [N] J $[0] N",
+    "JSON.MERGE J $ {\"v0\":null,\"v1\":{\"v2\":[N]}}",
+    "JSON.MERGE J $..v1 {\"v0\":N}",
+    "JSON.DEL J $..V",
+    "JSON.FORGET J $.v1[N]",
+    "JSON.DEL J",
+    "JSON.CLEAR J $.V",
+    "JSON.TOGGLE J $..v3",
+    "JSON.NUMINCRBY J $..v0 R",
+    "JSON.NUMMULTBY J $..* R",
+    "JSON.STRAPPEND J $..v2 \"N\"",
+    "JSON.ARRAPPEND J $..* N {\"v0\":N}",
+    "JSON.ARRINSERT J $..v1 0 N",
+    "JSON.ARRPOP J $..v1 N",
+    "JSON.ARRTRIM J $..* 0 N",
+    "JSON.GET J $..V",
     "SWAPDB 0 1",
     "FLUSHDB",
 ];
@@ -294,13 +315,13 @@ pub(crate) fn draw(random: &mut Random, ids: &[String]) -> String {
         if matches!(template, "FLUSHDB" | "SWAPDB 0 1") && random.below(20) > 0 { "DEL K" } else { template };
     let mut words = Vec::new();
     for word in template.split_whitespace() {
-        let kind = ["S", "L", "E", "H", "Z", "X", "W"][random.below(7)];
+        let kind = ["S", "L", "E", "H", "Z", "X", "W", "J"][random.below(8)];
         words.push(match word {
             "K" => format!("{kind}{}", random.below(4)),
-            "S" | "L" | "E" | "H" | "Z" | "X" | "W" if random.below(40) == 0 => {
+            "S" | "L" | "E" | "H" | "Z" | "X" | "W" | "J" if random.below(40) == 0 => {
                 format!("{kind}{}", random.below(4))
             }
-            "S" | "L" | "E" | "H" | "Z" | "X" | "W" => format!("{word}{}", random.below(4)),
+            "S" | "L" | "E" | "H" | "Z" | "X" | "W" | "J" => format!("{word}{}", random.below(4)),
             "F" => format!("f{}", random.below(FIELDS)),
             "V" => format!("v{}", random.below(12)),
             "N" => random.below(6).to_string(),
@@ -310,8 +331,9 @@ pub(crate) fn draw(random: &mut Random, ids: &[String]) -> String {
             "G" => format!("g{}", random.below(2)),
             "C" => format!("c{}", random.below(3)),
             "R" => (random.below(40) as f64 / 8.0 - 1.0).to_string(),
-            attributes if attributes.starts_with('{') => {
-                attributes.replace('N', &random.below(3).to_string())
+            json if json.starts_with(['{', '[', '"']) => json.replace('N', &random.below(3).to_string()),
+            path if path.starts_with('$') => {
+                path.replace('V', &format!("v{}", random.below(4))).replace('N', &random.below(3).to_string())
             }
             other => other.to_owned(),
         });

@@ -316,6 +316,19 @@ fn json_is_shown_as_a_collapsible_tree() {
         json!("{\"b\":1,")
     ));
     click_at_key(&browser, "Tree");
+    client.command(&["JSON.SET", "stored", "$", r#"{"n":[1,2]}"#]);
+    open(&browser, &server, "keys");
+    browser.wait_for_text("#found", "5 keys");
+    choose(&browser, "stored");
+    browser.wait_for_text(".json", "\"n\":");
+    click_at_key(&browser, "Text");
+    browser.run("document.querySelector('#content textarea').value = '{\"n\":[3]}'");
+    click_at_key(&browser, "Save");
+    browser.wait_for_text("body", "The value was saved.");
+    assert_eq!(client.run("JSON.GET stored").text(), r#"{"n":[3]}"#);
+    client.run("DEL stored");
+    open(&browser, &server, "keys");
+    browser.wait_for_text("#found", "4 keys");
     choose(&browser, "long");
     assert_eq!(browser.count(".json .json-other"), 200, "not all at once");
     browser.click_button("//*[@class='json']", "More: 800 are not shown");

@@ -11,6 +11,7 @@ use emberkv_core::spec::{Command, Example, Group, Spec};
 use super::auth;
 use super::client::names;
 use super::handshake::HANDSHAKE;
+use crate::commands::server::module::reply_modules;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::replication::link::Link;
 
@@ -106,7 +107,7 @@ fn reply_about(session: &mut Session<'_>) {
     reply.bulk(b"role");
     reply.bulk(if is_replica { b"replica" } else { b"master" });
     reply.bulk(b"modules");
-    reply.array(0);
+    reply_modules(reply);
     if !zone.is_empty() {
         reply.bulk(b"availability_zone");
         reply.bulk(zone.as_bytes());

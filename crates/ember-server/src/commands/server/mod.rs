@@ -11,7 +11,7 @@ mod hotkeys;
 mod info;
 mod latency;
 mod memory;
-mod module;
+pub(super) mod module;
 mod monitor;
 mod save;
 mod shutdown;

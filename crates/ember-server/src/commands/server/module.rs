@@ -1,9 +1,30 @@
-//! MODULE: lists no modules and loads none, because ember does not support them.
+//! MODULE: lists the modules of Redis Stack whose commands are built in, and loads none.
 
+use ember_protocol::Reply;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
 use crate::commands::help::{help_subcommand, reply_help};
 use crate::executor::session::{Outcome, ServerCommand};
+
+/// The modules whose commands are built in: their names, and the versions with whose commands ember is tested. Client
+/// libraries use commands only if the server lists their module.
+pub(in crate::commands) const BUILT_IN: [(&str, i64); 1] = [("ReJSON", 20803)];
+
+/// Replies with the list of modules.
+pub(in crate::commands) fn reply_modules(reply: &mut Reply) {
+    reply.array(BUILT_IN.len());
+    for (name, version) in BUILT_IN {
+        reply.map(4);
+        reply.bulk(b"name");
+        reply.bulk(name.as_bytes());
+        reply.bulk(b"ver");
+        reply.integer(version);
+        reply.bulk(b"path");
+        reply.bulk(b"");
+        reply.bulk(b"args");
+        reply.array(0);
+    }
+}
 
 const NOT_LOADED: &str = "ERR Error loading the extension: this server loads no modules.";
 
@@ -41,14 +62,18 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "list",
-                summary: "Returns the loaded modules, which is an empty list.",
+                summary: "Returns the modules whose commands are built in, with the versions that they equal.",
                 arity: 2,
                 tips: &["nondeterministic_output_order"],
-                example: Example { given: &[], call: "MODULE LIST", reply: "(empty array)" },
+                example: Example {
+                    given: &[],
+                    call: "MODULE LIST",
+                    reply: "1) 1) \"name\"\n   2) \"ReJSON\"\n   3) \"ver\"\n   4) (integer) 20803\n   5) \"path\"\n   6) \"\"\n   7) \"args\"\n   8) (empty array)",
+                },
                 ..TEMPLATE
             },
             Some(|session| {
-                session.reply.array(0);
+                reply_modules(session.reply);
                 Ok(Outcome::Done)
             }),
         ),
@@ -103,7 +128,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
 
 const HELP: &[&str] = &[
     "LIST",
-    "    List the modules that are loaded: none.",
+    "    List the modules whose commands are built in.",
     "LOAD <path> [<arg> ...]",
     "    Return an error: this server loads no modules.",
     "LOADEX <path> [[CONFIG NAME VALUE] [CONFIG NAME VALUE]] [ARGS ...]",

@@ -28,7 +28,9 @@ impl Words {
     pub(super) const VECTORS: Words = Words(2);
     /// Commands that only ember supports.
     pub(super) const OWN: Words = Words(4);
-    const ALL: Words = Words(7);
+    /// Commands for JSON documents.
+    pub(super) const JSON: Words = Words(8);
+    const ALL: Words = Words(15);
 
     pub(super) const fn and(self, other: Words) -> Words {
         Words(self.0 | other.0)
@@ -63,6 +65,7 @@ impl Words {
             Features::FIELD_EXPIRIES => Words::FIELDS,
             Features::VECTOR_SETS => Words::VECTORS,
             Features::VECTOR_INDEXES => Words::OWN,
+            Features::JSON => Words::JSON,
             _ => Words::NONE,
         }
     }
@@ -73,6 +76,8 @@ impl Words {
         match program {
             Program::Unknown if version > FILE_VERSION => missed.without(Words::OWN).and(Words::FIELDS),
             Program::Unknown => missed.without(Words::OWN).without(Words::FIELDS),
+            // Redis 8 may be built without its modules.
+            Program::Redis8 if missed.contains(Words::JSON) => Words::JSON,
             Program::Redis8 | Program::Valkey9 | Program::Ember => Words::NONE,
         }
     }
@@ -82,6 +87,7 @@ impl Words {
         match self {
             Words::FIELDS => "a hash whose fields expire",
             Words::VECTORS => "a vector set",
+            Words::JSON => "a JSON document",
             _ => "a value of a kind that only ember stores",
         }
     }
@@ -91,6 +97,7 @@ impl Words {
         match self {
             Words::FIELDS => "Redis 7.4, Valkey 9 and ember",
             Words::VECTORS => "Redis 8 and ember",
+            Words::JSON => "Redis 8 with its modules and ember",
             _ => "ember",
         }
     }
@@ -228,6 +235,7 @@ mod tests {
             ("hsetex", Words::FIELDS),
             ("VADD", Words::VECTORS),
             ("VADD_BATCH", Words::OWN),
+            ("json.Set", Words::JSON),
             ("vector.Create", Words::OWN),
             ("HSET", Words::NONE),
             ("VECTOR", Words::NONE),

@@ -102,7 +102,10 @@ fn sort(call: &mut Call<'_, '_>, may_store: bool) -> AttemptResult {
         None => false,
         Some(Some(Aggregate::Set(_))) => true,
         Some(Some(Aggregate::List(_) | Aggregate::SortedSet(_))) => false,
-        Some(Some(Aggregate::Hash(_) | Aggregate::Stream(_) | Aggregate::VectorSet(_)) | None) => {
+        Some(
+            Some(Aggregate::Hash(_) | Aggregate::Stream(_) | Aggregate::VectorSet(_) | Aggregate::Json(_))
+            | None,
+        ) => {
             return Err(CommandError::WrongType);
         }
     };
@@ -195,7 +198,8 @@ fn load(
         Some(Aggregate::List(list)) => list_elements(list).collect(),
         Some(Aggregate::SortedSet(set)) => members(set).collect(),
         Some(Aggregate::Set(set)) => set_members(set),
-        Some(Aggregate::Hash(_) | Aggregate::Stream(_) | Aggregate::VectorSet(_)) | None => Vec::new(),
+        Some(Aggregate::Hash(_) | Aggregate::Stream(_) | Aggregate::VectorSet(_) | Aggregate::Json(_))
+        | None => Vec::new(),
     };
     let is_part = keeps_order && !matches!(value, Some(Aggregate::Set(_)));
     let range = if is_part { 0..elements.len() } else { range };

@@ -6,6 +6,7 @@
 //! The algorithm: Redis, `debug.c` by S. Sanfilippo.
 
 use emberkv_core::keyspace::entry::{EntryRef, StringValue, ValueRef, ValueType};
+use emberkv_core::types::json::print;
 use emberkv_core::types::stream::StreamId;
 use emberkv_core::types::{Aggregate, Collection};
 
@@ -41,8 +42,8 @@ impl Digest {
             ValueType::Set => 2,
             ValueType::SortedSet => 3,
             ValueType::Hash => 4,
-            // In Redis, vector sets are a module type, and all module types have this number.
-            ValueType::VectorSet => 5,
+            // In Redis, these are module types, and all module types have this number.
+            ValueType::VectorSet | ValueType::Json => 5,
             ValueType::Stream => 6,
         };
         self.mix(&number.to_be_bytes());
@@ -94,6 +95,13 @@ impl Digest {
                     all.combine_digest(&one);
                 }
                 self.combine_digest(&all);
+            }
+            Aggregate::Json(json) => {
+                let mut text = Vec::new();
+                print(json.packed(), 0, &mut text);
+                let mut one = Digest::default();
+                one.mix(&text);
+                self.combine_digest(&one);
             }
             Aggregate::Stream(stream) => {
                 for entry in stream.log().range(StreamId::MIN..=StreamId::MAX) {

@@ -26,7 +26,11 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
         tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
         syntax: "[section [section ...]]",
         history: &[("7.0.0", "Several sections.")],
-        example: Example { given: &[], call: "INFO modules", reply: "\"# Modules\\r\\n\"" },
+        example: Example {
+            given: &[],
+            call: "INFO modules",
+            reply: "\"# Modules\\r\\nmodule:name=ReJSON,ver=20803,api=1,filters=0,usedby=[],using=[],options=[]\\r\\n\"",
+        },
         ..Spec::DEFAULT
     },
     Some(info),
@@ -91,7 +95,7 @@ const SECTIONS: &[Section] = &[
     section("stats", "Stats", true, counters::stats),
     section("replication", "Replication", true, system::replication),
     section("cpu", "CPU", true, system::cpu),
-    section("modules", "Modules", true, |_| {}),
+    section("modules", "Modules", true, system::modules),
     section("commandstats", "Commandstats", false, counters::commandstats),
     section("errorstats", "Errorstats", true, counters::errorstats),
     section("latencystats", "Latencystats", false, counters::latencystats),

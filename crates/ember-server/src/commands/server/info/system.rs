@@ -11,6 +11,7 @@ use emberkv_core::reclaim;
 use super::Report;
 use crate::aof::service::Aof;
 use crate::aof::slow_disk;
+use crate::commands::server::module::BUILT_IN;
 use crate::defragmentation::ActiveDefrag;
 use crate::journal::Reader;
 use crate::live_queries::LiveQueries;
@@ -72,6 +73,13 @@ pub(super) fn server(report: &mut Report<'_>) {
     for (number, (name, port)) in listeners.enumerate() {
         let bind = bind(report);
         report.line(&format!("listener{number}"), format_args!("name={name},bind={bind},port={port}"));
+    }
+}
+
+pub(super) fn modules(report: &mut Report<'_>) {
+    for (name, version) in BUILT_IN {
+        report.text +=
+            &format!("module:name={name},ver={version},api=1,filters=0,usedby=[],using=[],options=[]\r\n");
     }
 }
 
