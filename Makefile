@@ -94,7 +94,7 @@ test-redis8: ## Compare vector sets with a redis-server 8, which is built first 
 	EMBER_SERVER="$$(scripts/server-path.sh debug)" REDIS8_SERVER="$$(scripts/setup-redis8.sh)" \
 		$(CARGO) test --workspace --test redis8
 
-test-stack: ## Compare JSON with Redis Stack, which is installed first.
+test-stack: ## Compare JSON and sketches with Redis Stack, which is installed first.
 	$(CARGO) build -p ember-server -p ember-cli
 	EMBER_SERVER="$$(scripts/server-path.sh debug)" REDIS_STACK_SERVER="$$(scripts/setup-redis-stack.sh)" \
 		STACK_COMMANDS=$(STACK_COMMANDS) $(CARGO) test --workspace --test stack

@@ -159,7 +159,10 @@ pub(super) fn unsupported(name: &str, first: &str) -> Option<String> {
 }
 
 /// Files of modules whose commands are built in, so that a configuration may load them, and how the log names this.
-const BUILT_IN_MODULES: [(&str, &str); 1] = [("rejson.so", "loadmodule rejson.so (built in)")];
+const BUILT_IN_MODULES: [(&str, &str); 2] = [
+    ("rejson.so", "loadmodule rejson.so (built in)"),
+    ("redisbloom.so", "loadmodule redisbloom.so (built in)"),
+];
 
 /// The name of the directive that adds a user.
 pub(super) const USER_DIRECTIVE: &str = "user";
@@ -314,9 +317,12 @@ mod tests {
         let renames: Vec<_> = config.renames.iter().map(|r| (&*r.from, &*r.to, &*r.origin)).collect();
         assert_eq!(renames, [("FLUSHALL", "", "a.conf:1"), ("get", "fetch", "a.conf:2")]);
         assert_eq!(config.stored.names().collect::<Vec<_>>(), ["list-max-ziplist-value"]);
-        let text = "loadmodule /opt/redis-stack/lib/rejson.so MAX 1";
+        let text = "loadmodule /opt/redis-stack/lib/rejson.so MAX 1\nloadmodule redisbloom.so";
         let built_in = super::super::assignment::apply(&parse(text, "a.conf", Path::new(""))).unwrap();
-        assert_eq!(built_in.stored.names().collect::<Vec<_>>(), ["loadmodule rejson.so (built in)"]);
+        assert_eq!(
+            built_in.stored.names().collect::<Vec<_>>(),
+            ["loadmodule rejson.so (built in)", "loadmodule redisbloom.so (built in)"]
+        );
         assert_eq!(config.users[0].words, ["bob", "on"]);
     }
 

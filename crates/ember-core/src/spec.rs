@@ -330,6 +330,16 @@ pub enum Group {
     VectorSet,
     /// JSON documents.
     Json,
+    /// Bloom filters.
+    Bloom,
+    /// Cuckoo filters.
+    Cuckoo,
+    /// Count-min sketches.
+    CountMin,
+    /// Top-k sketches.
+    TopK,
+    /// t-digests.
+    TDigest,
     /// Publish and subscribe.
     PubSub,
     /// Transactions.
@@ -360,6 +370,11 @@ impl Group {
             Group::HyperLogLog => "hyperloglog",
             Group::VectorSet => "vector_set",
             Group::Json => "json",
+            Group::Bloom => "bf",
+            Group::Cuckoo => "cf",
+            Group::CountMin => "cms",
+            Group::TopK => "topk",
+            Group::TDigest => "tdigest",
             Group::PubSub => "pubsub",
             Group::Transactions => "transactions",
             Group::Scripting => "scripting",
@@ -384,6 +399,11 @@ impl Group {
             Group::HyperLogLog => Some(Category::HYPERLOGLOG),
             Group::VectorSet => Some(Category::VECTORSET),
             Group::Json => Some(Category::JSON),
+            Group::Bloom => Some(Category::BLOOM),
+            Group::Cuckoo => Some(Category::CUCKOO),
+            Group::CountMin => Some(Category::CMS),
+            Group::TopK => Some(Category::TOPK),
+            Group::TDigest => Some(Category::TDIGEST),
             Group::PubSub => Some(Category::PUBSUB),
             Group::Transactions => Some(Category::TRANSACTION),
             Group::Scripting => Some(Category::SCRIPTING),
@@ -443,12 +463,22 @@ bitflags! {
         const VECTORSET = 1 << 21;
         /// `@json`
         const JSON = 1 << 22;
+        /// `@bloom`
+        const BLOOM = 1 << 23;
+        /// `@cuckoo`
+        const CUCKOO = 1 << 24;
+        /// `@cms`
+        const CMS = 1 << 25;
+        /// `@topk`
+        const TOPK = 1 << 26;
+        /// `@tdigest`
+        const TDIGEST = 1 << 27;
     }
 }
 
 impl Category {
     /// All categories, each with its name, in Redis's order.
-    pub const NAMES: [(Category, &'static str); 23] = [
+    pub const NAMES: [(Category, &'static str); 28] = [
         (Category::KEYSPACE, "keyspace"),
         (Category::READ, "read"),
         (Category::WRITE, "write"),
@@ -472,6 +502,11 @@ impl Category {
         (Category::SCRIPTING, "scripting"),
         (Category::VECTORSET, "vectorset"),
         (Category::JSON, "json"),
+        (Category::BLOOM, "bloom"),
+        (Category::CUCKOO, "cuckoo"),
+        (Category::CMS, "cms"),
+        (Category::TOPK, "topk"),
+        (Category::TDIGEST, "tdigest"),
     ];
 }
 

@@ -83,6 +83,11 @@ fn line(client: &mut RawClient, key: &[u8], left_out: &[&str]) -> String {
         "zset" => &[b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"],
         "hash" => &[b"HGETALL", key],
         "ReJSON-RL" => &[b"JSON.GET", key],
+        "MBbloom--" => &[b"BF.SCANDUMP", key, b"1"],
+        "MBbloomCF" => &[b"CF.SCANDUMP", key, b"1"],
+        "CMSk-TYPE" => &[b"CMS.INFO", key],
+        "TopK-TYPE" => &[b"TOPK.LIST", key, b"WITHCOUNT"],
+        "TDIS-TYPE" => &[b"TDIGEST.MAX", key],
         _ => &[b"GET", key],
     };
     let mut value = render(&comparable_contents(&kind, &ask(words)));

@@ -194,9 +194,28 @@ function pairs(fields) {
   return Array.from({ length: fields.length / 2 }, pair).join("\n");
 }
 
+/** The types of sketches, with the command that returns the properties of one. */
+export const SKETCHES = {
+  "MBbloom--": "BF.INFO",
+  MBbloomCF: "CF.INFO",
+  "CMSk-TYPE": "CMS.INFO",
+  "TopK-TYPE": "TOPK.INFO",
+  "TDIS-TYPE": "TDIGEST.INFO",
+};
+
+/** Shows the properties of a sketch, whose items are not stored. */
+async function sketch(command, key, database) {
+  const info = unless((await runAll([[command, key]], database))[0]);
+  return facts([...info].map(([name, value]) => [name, value === null ? "none" : String(value)]));
+}
+
 /** Shows the first page of the elements of a key. `again` refreshes the key after a change. */
 export async function elementsOf(type, content, shown, again) {
   const kind = KINDS[type];
+  if (Object.hasOwn(SKETCHES, type)) {
+    content.replaceChildren(await sketch(SKETCHES[type], shown.key, shown.database));
+    return;
+  }
   if (!kind) {
     content.replaceChildren(el("p", {}, `Values of the type ${type} cannot be shown here.`));
     return;

@@ -3,10 +3,11 @@
 import { COMMANDS_MAX, ReplyError, permittedWithOtherKeys, run, runAll } from "./api.js";
 import { Bytes, typed } from "./bytes.js";
 import { button, dialog, el, refused, tell, tile } from "./dom.js";
+import { SKETCHES } from "./elements.js";
 import { count, size, span, things } from "./format.js";
 import { showKey } from "./value.js";
 
-const TYPES = ["string", "list", "hash", "set", "zset", "stream", "vectorset", "ReJSON-RL"];
+const TYPES = ["string", "list", "hash", "set", "zset", "stream", "vectorset", "ReJSON-RL", ...Object.keys(SKETCHES)];
 
 /** The number of keys that More adds, the most SCAN calls for them, and the COUNT of a call without and with a filter. */
 const WANTED = 100;

@@ -26,20 +26,24 @@ struct TypeFacts {
 }
 
 /// The types in the order of the summary: name, command for the size, unit.
-pub(super) const TYPES: [(&str, &str, &str); 8] = [
+pub(super) const TYPES: [(&str, &str, &str); 13] = [
     ("list", "LLEN", "items"),
     ("hash", "HLEN", "fields"),
     ("string", "STRLEN", "bytes"),
     ("stream", "XLEN", "entries"),
     ("set", "SCARD", "members"),
     ("zset", "ZCARD", "members"),
-    (VECTOR_SET, "VCARD", "elements"),
-    (JSON, "JSON.DEBUG MEMORY", "bytes"),
+    ("vectorset", "VCARD", "elements"),
+    ("ReJSON-RL", "JSON.DEBUG MEMORY", "bytes"),
+    ("MBbloom--", "BF.CARD", "items"),
+    ("MBbloomCF", "MEMORY USAGE", "bytes"),
+    ("CMSk-TYPE", "MEMORY USAGE", "bytes"),
+    ("TopK-TYPE", "MEMORY USAGE", "bytes"),
+    ("TDIS-TYPE", "MEMORY USAGE", "bytes"),
 ];
 
-/// Types that the summary omits if no key has them, because redis-cli does not know them.
-const VECTOR_SET: &str = "vectorset";
-const JSON: &str = "ReJSON-RL";
+/// The number of types that redis-cli knows. The summary omits the others if no key has them.
+const TYPES_OF_REDIS: usize = 6;
 
 /// Scans all keys.
 pub(super) fn run(connection: &mut Connection, mut scan: Scan, measure: &Measure) -> Result<(), Failure> {
@@ -101,7 +105,8 @@ fn sizes(
         .iter()
         .map(|(key, kind)| match measure {
             Measure::Elements => {
-                types[*kind].size_command.split(' ').map(str::as_bytes).chain([&**key]).collect()
+                let words = types[*kind].size_command.split(' ').map(str::as_bytes);
+                words.chain([&key[..]]).collect()
             }
             Measure::Memory(_) => {
                 let mut command: Vec<&[u8]> = vec![b"MEMORY", b"USAGE", key];
@@ -130,7 +135,8 @@ fn summary(types: &[TypeFacts], sampled: u64, names_bytes: u64) -> String {
         }
     }
     text.push('\n');
-    let shown = types.iter().filter(|facts| facts.count > 0 || ![VECTOR_SET, JSON].contains(&facts.name));
+    let is_of_redis = |name: &str| TYPES[..TYPES_OF_REDIS].iter().any(|&(known, ..)| known == name);
+    let shown = types.iter().filter(|facts| facts.count > 0 || is_of_redis(facts.name));
     for TypeFacts { name, unit, count, total, .. } in shown {
         text += &format!(
             "{count} {name}s with {total} {unit} ({:05.2}% of keys, avg size {:.2})\n",
@@ -146,7 +152,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_summary_lists_vector_sets_only_if_there_are_any() {
+    fn the_summary_lists_types_of_modules_only_if_there_are_any() {
+        const VECTOR_SET: &str = "vectorset";
         let facts = |name, count| TypeFacts {
             name,
             size_command: "",

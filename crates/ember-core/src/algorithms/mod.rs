@@ -5,4 +5,5 @@ pub mod glob;
 pub mod lcs;
 pub mod long_double;
 pub(crate) mod lzf;
+pub(crate) mod murmur;
 pub mod random;

@@ -2,6 +2,9 @@
 
 pub mod arguments;
 mod bitmap;
+mod bloom;
+mod count_min;
+mod cuckoo;
 mod drawn_reply;
 mod element_scan;
 mod generic;
@@ -12,9 +15,12 @@ mod json;
 mod list;
 mod server;
 mod set;
+mod sketch;
 mod sorted_set;
 mod stream;
 mod string;
+mod t_digest;
+mod top_k;
 mod vector;
 mod vector_set;
 
@@ -23,6 +29,9 @@ use crate::call::DataCommand;
 /// All data commands, by family and file.
 pub const FAMILIES: &[&[&[DataCommand]]] = &[
     bitmap::COMMANDS,
+    bloom::COMMANDS,
+    count_min::COMMANDS,
+    cuckoo::COMMANDS,
     generic::COMMANDS,
     geo::COMMANDS,
     hash::COMMANDS,
@@ -34,6 +43,8 @@ pub const FAMILIES: &[&[&[DataCommand]]] = &[
     sorted_set::COMMANDS,
     stream::COMMANDS,
     string::COMMANDS,
+    t_digest::COMMANDS,
+    top_k::COMMANDS,
     vector::COMMANDS,
     vector_set::COMMANDS,
 ];

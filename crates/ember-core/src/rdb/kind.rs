@@ -1,6 +1,6 @@
 //! The kinds of values in RDB: type and encoding in one number.
 
-use super::{json, vector_set};
+use super::{json, sketches, vector_set};
 use crate::types::value::ValueType;
 
 /// The newest supported version of the format: that of Redis 7.4, which has hashes whose fields expire.
@@ -21,12 +21,17 @@ const VERSION_MIN: u16 = 6;
 /// The kinds of values that the format represents as values of a module: the number of the module, with which these
 /// values begin, and the kind. In files and payloads the byte of all these kinds is that of [`Kind::Module`]; records
 /// and rows contain the kind itself.
-const MODULE_KINDS: [(u64, Kind); 5] = [
+const MODULE_KINDS: [(u64, Kind); 10] = [
     (vector_set::MODULE_ID, Kind::Module),
     (vector_set::OWN_MODULE_ID, Kind::Module),
     (json::MODULE_IDS[0], Kind::Json),
     (json::MODULE_IDS[1], Kind::Json),
     (json::MODULE_IDS[2], Kind::Json),
+    (sketches::BLOOM_MODULE_ID, Kind::Bloom),
+    (sketches::CUCKOO_MODULE_ID, Kind::Cuckoo),
+    (sketches::COUNT_MIN_MODULE_ID, Kind::CountMin),
+    (sketches::TOP_K_MODULE_ID, Kind::TopK),
+    (sketches::T_DIGEST_MODULE_ID, Kind::TDigest),
 ];
 
 /// The kind of a value, which determines the form of the bytes that follow.
@@ -84,6 +89,16 @@ pub enum Kind {
     HashTriplets = 25,
     /// A JSON document.
     Json = 64,
+    /// A Bloom filter.
+    Bloom = 65,
+    /// A cuckoo filter.
+    Cuckoo = 66,
+    /// A count-min sketch.
+    CountMin = 67,
+    /// A top-k sketch.
+    TopK = 68,
+    /// A t-digest.
+    TDigest = 69,
 }
 
 impl Kind {
@@ -173,6 +188,11 @@ impl Kind {
             Kind::Stream1 | Kind::Stream2 | Kind::Stream3 => ValueType::Stream,
             Kind::Module => ValueType::VectorSet,
             Kind::Json => ValueType::Json,
+            Kind::Bloom => ValueType::Bloom,
+            Kind::Cuckoo => ValueType::Cuckoo,
+            Kind::CountMin => ValueType::CountMin,
+            Kind::TopK => ValueType::TopK,
+            Kind::TDigest => ValueType::TDigest,
         }
     }
 
@@ -190,7 +210,14 @@ impl Kind {
     pub fn version(self) -> u16 {
         match self {
             Kind::ListZiplists => 7,
-            Kind::SortedSet | Kind::Module | Kind::Json => 8,
+            Kind::SortedSet
+            | Kind::Module
+            | Kind::Json
+            | Kind::Bloom
+            | Kind::Cuckoo
+            | Kind::CountMin
+            | Kind::TopK
+            | Kind::TDigest => 8,
             Kind::Stream1 => 9,
             Kind::HashListpack | Kind::SortedSetListpack | Kind::ListListpacks | Kind::Stream2 => 10,
             Kind::SetListpack | Kind::Stream3 => 11,

@@ -29,6 +29,7 @@ mod parts;
 mod payload;
 mod read;
 mod rows;
+mod sketches;
 mod stream;
 mod target;
 mod vector_set;

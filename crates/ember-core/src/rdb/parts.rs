@@ -10,6 +10,7 @@
 use std::io::{self, BufRead, Write};
 
 use super::format::{LoadError, Reader, Writer};
+use crate::types::sketches::Blocks;
 
 /// The part that ends a value of a module.
 const END: u64 = 0;
@@ -42,6 +43,23 @@ impl<W: Write> Parts<'_, W> {
     pub(super) fn number(&mut self, number: u64) -> io::Result<()> {
         self.writer.length(NUMBER)?;
         self.writer.length(number)
+    }
+
+    /// Writes a double.
+    pub(super) fn double(&mut self, number: f64) -> io::Result<()> {
+        self.writer.length(DOUBLE)?;
+        self.writer.double(number)
+    }
+
+    /// Writes the bytes of blocks as a string. Only a string that may be packed is copied.
+    pub(super) fn blocks(&mut self, blocks: &Blocks) -> io::Result<()> {
+        let len = blocks.len();
+        if len <= self.writer.packed_max_bytes() {
+            return self.string(&blocks.to_vec(0..len));
+        }
+        self.writer.length(STRING)?;
+        self.writer.length(len as u64)?;
+        blocks.pieces(0..len).try_for_each(|piece| self.writer.raw(piece))
     }
 
     /// Writes a string.

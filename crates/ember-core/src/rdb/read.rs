@@ -9,7 +9,7 @@ use ember_protocol::number;
 use super::format::{LoadError, NOT_UNPACKED, Reader, StringForm};
 use super::kind::Kind;
 use super::write::{NEVER_OF_VALKEY, NODE_LARGE, NODE_PACKED};
-use super::{json, stream, vector_set, ziplist, zipmap};
+use super::{json, sketches, stream, vector_set, ziplist, zipmap};
 use crate::algorithms::lzf;
 use crate::effects::journal::Names;
 use crate::entries::entry::{NewValue, ValueRef};
@@ -148,7 +148,13 @@ pub fn read_value<R: BufRead>(
         Kind::HashListpack => packed_hash(listpack(reader)?, limits)?.into_aggregate(),
         Kind::HashTriplets => read_triplets(reader, limits)?.into_aggregate(),
         Kind::Stream1 | Kind::Stream2 | Kind::Stream3 => stream::read(reader, kind)?.into_aggregate(),
-        Kind::Module | Kind::Json => read_of_module(reader)?,
+        Kind::Module
+        | Kind::Json
+        | Kind::Bloom
+        | Kind::Cuckoo
+        | Kind::CountMin
+        | Kind::TopK
+        | Kind::TDigest => read_of_module(reader)?,
     };
     if aggregate.is_vacant() {
         return Err(match kind {
@@ -166,6 +172,11 @@ fn read_of_module<R: BufRead>(reader: &mut Reader<R>) -> Result<Aggregate, LoadE
     match Kind::of_module(id) {
         Some(Kind::Module) => Ok(vector_set::read(reader, id)?.into_aggregate()),
         Some(Kind::Json) => Ok(json::read(reader, id)?.into_aggregate()),
+        Some(Kind::Bloom) => Ok(sketches::read_bloom(reader)?.into_aggregate()),
+        Some(Kind::Cuckoo) => Ok(sketches::read_cuckoo(reader)?.into_aggregate()),
+        Some(Kind::CountMin) => Ok(sketches::read_count_min(reader)?.into_aggregate()),
+        Some(Kind::TopK) => Ok(sketches::read_top_k(reader)?.into_aggregate()),
+        Some(Kind::TDigest) => Ok(sketches::read_t_digest(reader)?.into_aggregate()),
         _ => Err(LoadError::Corrupt("a value belongs to an unknown module")),
     }
 }

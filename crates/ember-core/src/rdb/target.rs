@@ -20,13 +20,16 @@ impl Features {
     pub const VECTOR_INDEXES: Features = Features(4);
     /// JSON documents like those of Redis 8.
     pub const JSON: Features = Features(8);
+    /// Sketches like those of Redis Stack and Redis 8.
+    pub const SKETCHES: Features = Features(16);
 
     /// The names of the features in messages.
-    const NAMES: [(Features, &'static str); 4] = [
+    const NAMES: [(Features, &'static str); 5] = [
         (Features::FIELD_EXPIRIES, "hash fields that expire"),
         (Features::VECTOR_SETS, "vector sets"),
         (Features::VECTOR_INDEXES, "vector indexes"),
         (Features::JSON, "JSON documents"),
+        (Features::SKETCHES, "sketches"),
     ];
 
     /// Returns the features of both.
@@ -53,6 +56,13 @@ impl Features {
             ValueRef::Aggregate(Aggregate::VectorSet(set)) if is_of_redis(set) => Features::VECTOR_SETS,
             ValueRef::Aggregate(Aggregate::VectorSet(_)) => Features::VECTOR_INDEXES,
             ValueRef::Aggregate(Aggregate::Json(_)) => Features::JSON,
+            ValueRef::Aggregate(
+                Aggregate::Bloom(_)
+                | Aggregate::Cuckoo(_)
+                | Aggregate::CountMin(_)
+                | Aggregate::TopK(_)
+                | Aggregate::TDigest(_),
+            ) => Features::SKETCHES,
             _ => Features::NONE,
         }
     }
@@ -63,6 +73,7 @@ impl Features {
             [b"hpexpireat", b"hpersist", b"hsetex", b"hexpire", b"hpexpire", b"hexpireat", b"hgetex"];
         const VECTORS: [&[u8]; 3] = [b"vadd", b"vrem", b"vsetattr"];
         const OWN_PREFIX: &[u8] = b"vector.";
+        const SKETCH_PREFIXES: [&[u8]; 5] = [b"bf.", b"cf.", b"cms.", b"topk.", b"tdigest."];
         let begins_with =
             |prefix: &[u8]| name.get(..prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(prefix));
         let is_one_of = |names: &[&[u8]]| names.iter().any(|known| name.eq_ignore_ascii_case(known));
@@ -72,6 +83,9 @@ impl Features {
             Some(b'v') if is_one_of(&[b"vadd_batch"]) => Features::VECTOR_INDEXES,
             Some(b'v') if begins_with(OWN_PREFIX) => Features::VECTOR_INDEXES,
             Some(b'j') if begins_with(b"json.") => Features::JSON,
+            Some(b'b' | b'c' | b't') if SKETCH_PREFIXES.iter().any(|prefix| begins_with(prefix)) => {
+                Features::SKETCHES
+            }
             _ => Features::NONE,
         }
     }
@@ -98,6 +112,7 @@ impl Features {
                 }
             }
             Kind::Json => Features::JSON,
+            Kind::Bloom | Kind::Cuckoo | Kind::CountMin | Kind::TopK | Kind::TDigest => Features::SKETCHES,
             _ => Features::NONE,
         }
     }
@@ -153,7 +168,10 @@ impl Target {
             Target::Redis => Features::NONE,
             Target::Redis72 => Features::FIELD_EXPIRIES.and(Target::Valkey9.unsupported()),
             Target::Redis8 => Features::VECTOR_INDEXES,
-            Target::Valkey9 => Features::VECTOR_SETS.and(Features::VECTOR_INDEXES).and(Features::JSON),
+            Target::Valkey9 => Features::VECTOR_SETS
+                .and(Features::VECTOR_INDEXES)
+                .and(Features::JSON)
+                .and(Features::SKETCHES),
         }
     }
 

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::format::Writer;
 use super::kind::{Kind, VALKEY_VERSION};
-use super::{json, stream, vector_set};
+use super::{json, sketches, stream, vector_set};
 use crate::entries::entry::ValueRef;
 use crate::types::hash::{Field, Hash};
 use crate::types::list::{List, NodeView};
@@ -39,6 +39,11 @@ pub fn kind_of<'v>(value: impl Into<ValueRef<'v>>) -> Kind {
         Aggregate::Stream(_) => Kind::Stream3,
         Aggregate::VectorSet(_) => Kind::Module,
         Aggregate::Json(_) => Kind::Json,
+        Aggregate::Bloom(_) => Kind::Bloom,
+        Aggregate::Cuckoo(_) => Kind::Cuckoo,
+        Aggregate::CountMin(_) => Kind::CountMin,
+        Aggregate::TopK(_) => Kind::TopK,
+        Aggregate::TDigest(_) => Kind::TDigest,
     }
 }
 
@@ -107,6 +112,11 @@ pub fn write_value_as<'v, W: Write>(
         ValueRef::Aggregate(Aggregate::Stream(value)) => stream::write(writer, value, kind),
         ValueRef::Aggregate(Aggregate::VectorSet(set)) => vector_set::write(writer, set),
         ValueRef::Aggregate(Aggregate::Json(json)) => json::write(writer, json),
+        ValueRef::Aggregate(Aggregate::Bloom(filter)) => sketches::write_bloom(writer, filter),
+        ValueRef::Aggregate(Aggregate::Cuckoo(filter)) => sketches::write_cuckoo(writer, filter),
+        ValueRef::Aggregate(Aggregate::CountMin(sketch)) => sketches::write_count_min(writer, sketch),
+        ValueRef::Aggregate(Aggregate::TopK(sketch)) => sketches::write_top_k(writer, sketch),
+        ValueRef::Aggregate(Aggregate::TDigest(digest)) => sketches::write_t_digest(writer, digest),
     }
 }
 

@@ -3,20 +3,21 @@
 //!
 //! Each aggregate is built by commands of [`ELEMENTS_MAX`] elements, then its expiry is set. redis-server 7.0
 //! understands the commands, except for hash fields with an expiry, which need HPEXPIREAT, JSON documents, which need
-//! JSON.SET, and vector sets, which are built by RESTORE. State that commands cannot express is lost: the eviction clock, and the times at which consumers
+//! JSON.SET, and vector sets and sketches, which are built by RESTORE. State that commands cannot express is lost: the
+//! eviction clock, and the times at which consumers
 //! of streams were last seen.
 //!
 //! The commands must be run on a keyspace that does not contain the key, with the clock at
 //! [`crate::journal::REPLAY_TIME_MS`].
 
 mod stream;
-mod vector_set;
 
 use std::io;
 
 use ember_protocol::{number, push_command_head, push_word};
 
 use crate::entries::entry::ValueRef;
+use crate::rdb::dump_value;
 use crate::types::hash::{Field, Hash};
 use crate::types::json;
 use crate::types::sorted_set::SortedSet;
@@ -78,7 +79,14 @@ pub fn write_commands(
         ValueRef::Aggregate(Aggregate::SortedSet(set)) => write_sorted_set(sink, name, set)?,
         ValueRef::Aggregate(Aggregate::Hash(hash)) => write_hash(sink, name, hash)?,
         ValueRef::Aggregate(Aggregate::Stream(value)) => stream::write(sink, name, value)?,
-        ValueRef::Aggregate(Aggregate::VectorSet(_)) => vector_set::write(sink, name, value)?,
+        ValueRef::Aggregate(
+            Aggregate::VectorSet(_)
+            | Aggregate::Bloom(_)
+            | Aggregate::Cuckoo(_)
+            | Aggregate::CountMin(_)
+            | Aggregate::TopK(_)
+            | Aggregate::TDigest(_),
+        ) => restore(sink, name, value)?,
         ValueRef::Aggregate(Aggregate::Json(json)) => {
             let mut text = Vec::new();
             json::print(json.packed(), 0, &mut text);
@@ -89,6 +97,11 @@ pub fn write_commands(
         Some(at_ms) => command(sink, &[b"PEXPIREAT", name, itoa::Buffer::new().format(at_ms).as_bytes()]),
         None => Ok(()),
     }
+}
+
+/// Writes the RESTORE command of a key, for types whose values no commands rebuild exactly.
+fn restore(sink: &mut impl CommandSink, name: &[u8], value: ValueRef<'_>) -> io::Result<()> {
+    command(sink, &[b"RESTORE", name, b"0", &dump_value(value)])
 }
 
 /// Writes one command with the given words.

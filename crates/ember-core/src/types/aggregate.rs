@@ -7,6 +7,7 @@ use super::hash::Hash;
 use super::json::Json;
 use super::list::List;
 use super::set::Set;
+use super::sketches::{Bloom, CountMin, Cuckoo, TDigest, TopK};
 use super::sorted_set::SortedSet;
 use super::stream::Stream;
 use super::value::ValueType;
@@ -45,6 +46,16 @@ pub enum Aggregate {
     VectorSet(VectorSet),
     /// A JSON document.
     Json(Json),
+    /// A Bloom filter.
+    Bloom(Bloom),
+    /// A cuckoo filter.
+    Cuckoo(Cuckoo),
+    /// A count-min sketch.
+    CountMin(CountMin),
+    /// A top-k sketch.
+    TopK(TopK),
+    /// A t-digest.
+    TDigest(TDigest),
 }
 
 // A small value takes the memory of its elements and of this enum: each type takes at most 24 bytes.
@@ -61,6 +72,11 @@ macro_rules! with_any {
             Aggregate::Stream($value) => $result,
             Aggregate::VectorSet($value) => $result,
             Aggregate::Json($value) => $result,
+            Aggregate::Bloom($value) => $result,
+            Aggregate::Cuckoo($value) => $result,
+            Aggregate::CountMin($value) => $result,
+            Aggregate::TopK($value) => $result,
+            Aggregate::TDigest($value) => $result,
         }
     };
 }
@@ -111,6 +127,11 @@ variant!(Hash);
 variant!(Stream);
 variant!(VectorSet);
 variant!(Json);
+variant!(Bloom);
+variant!(Cuckoo);
+variant!(CountMin);
+variant!(TopK);
+variant!(TDigest);
 
 fn type_of<T: Collection>(_: &T) -> ValueType {
     T::TYPE

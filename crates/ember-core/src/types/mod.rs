@@ -18,6 +18,7 @@ pub mod limits;
 pub mod list;
 pub mod listpack;
 pub mod set;
+pub mod sketches;
 pub mod sorted_set;
 pub mod stream;
 pub mod value;

@@ -55,6 +55,16 @@ value_types! {
     VectorSet = 6, "vectorset";
     /// A JSON document.
     Json = 7, "ReJSON-RL";
+    /// A Bloom filter.
+    Bloom = 8, "MBbloom--";
+    /// A cuckoo filter.
+    Cuckoo = 9, "MBbloomCF";
+    /// A count-min sketch.
+    CountMin = 10, "CMSk-TYPE";
+    /// A top-k sketch.
+    TopK = 11, "TopK-TYPE";
+    /// A t-digest.
+    TDigest = 12, "TDIS-TYPE";
 }
 
 /// A string value in its stored form.

@@ -14,6 +14,7 @@ mod json;
 mod lists;
 mod payloads;
 mod sets;
+mod sketches;
 mod sorted_sets;
 mod stream_references;
 mod streams;

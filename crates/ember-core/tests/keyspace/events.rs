@@ -290,3 +290,41 @@ fn only_an_absent_key_counts_as_new() {
     assert_eq!(new_keys(&["SUNIONSTORE d none"]), [""; 0]);
     assert_eq!(new_keys(&["SET d v", "SUNIONSTORE d none"]), [""; 0]);
 }
+
+#[test]
+fn commands_on_sketches_publish_events() {
+    check(&[
+        ("BF.ADD b a", "n:new b, d:bf.add b"),
+        ("BF.ADD b a", ""),
+        ("BF.MADD b a c", "d:bf.madd b"),
+        ("BF.INSERT b ITEMS a d", "d:bf.insert b"),
+        ("BF.RESERVE r 0.5 10", "n:new r, d:bf.reserve r"),
+        ("BF.RESERVE r 0.5 10", ""),
+        ("BF.LOADCHUNK r 9 abcdefgh", "d:bf.loadchunk r"),
+        ("BF.LOADCHUNK r 9 abcdefgh", ""),
+        ("BF.EXISTS none a", "m:keymiss none"),
+        ("CF.ADD c a", "n:new c, d:cf.add c"),
+        ("CF.ADDNX c a", ""),
+        ("CF.INSERT c ITEMS a", "d:cf.insert c"),
+        ("CF.INSERTNX c ITEMS b", "d:cf.insertnx c"),
+        ("CF.DEL c b", "d:cf.del c"),
+        ("CF.DEL c none", ""),
+        ("CF.COMPACT c", "d:cf.compact c"),
+        ("CF.RESERVE l 4", "n:new l, d:cf.reserve l"),
+        ("CF.LOADCHUNK l 5 abcd", "d:cf.loadchunk l"),
+        ("CMS.INITBYDIM m 10 2", "n:new m, d:cms.initbydim m"),
+        ("CMS.INITBYPROB n 0.1 0.1", "n:new n, d:cms.initbyprob n"),
+        ("CMS.INCRBY m a 1", "d:cms.incrby m"),
+        ("CMS.INCRBY m a 0", ""),
+        ("CMS.MERGE m 1 m", "d:cms.merge m"),
+        ("TOPK.RESERVE t 3", "n:new t, d:topk.reserve t"),
+        ("TOPK.ADD t a", "d:topk.add t"),
+        ("TOPK.INCRBY t a 2", "d:topk.incrby t"),
+        ("TOPK.INCRBY t a x", ""),
+        ("TDIGEST.CREATE d", "n:new d, d:tdigest.create d"),
+        ("TDIGEST.ADD d 1", "d:tdigest.add d"),
+        ("TDIGEST.MERGE e 1 d", "n:new e, d:tdigest.merge e"),
+        ("TDIGEST.RESET d", "d:tdigest.reset d"),
+        ("TDIGEST.MIN none", "m:keymiss none"),
+    ]);
+}

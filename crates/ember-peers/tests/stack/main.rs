@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
 mod json;
+mod sketches;
 
 use std::path::PathBuf;
 

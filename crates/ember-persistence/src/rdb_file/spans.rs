@@ -186,7 +186,13 @@ impl<'a, R: Read> Copier<'a, R> {
                 self.string()
             }
             Kind::Stream1 | Kind::Stream2 | Kind::Stream3 => self.stream(kind),
-            Kind::Module | Kind::Json => self.parts(),
+            Kind::Module
+            | Kind::Json
+            | Kind::Bloom
+            | Kind::Cuckoo
+            | Kind::CountMin
+            | Kind::TopK
+            | Kind::TDigest => self.parts(),
         }
     }
 

@@ -27,6 +27,12 @@ const GIVEN: &[&str] = &[
     "XADD x 2-1 a 2",
     "XADD x 3-1 a 3",
     "GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania 13.583333 37.316667 Agrigento",
+    "BF.INSERT q1 CAPACITY 1000 ITEMS a",
+    "CF.ADD q2 a",
+    "CMS.INITBYDIM q3 400 3",
+    "CMS.INCRBY q3 a 2",
+    "TDIGEST.CREATE q4",
+    "TDIGEST.ADD q4 1 2 3",
 ];
 
 const CALLS: &[&str] = &[
@@ -69,6 +75,11 @@ const CALLS: &[&str] = &[
     "GEOSEARCHSTORE to g FROMMEMBER Palermo BYBOX 400 400 km",
     "GEORADIUSBYMEMBER_RO g Palermo 400 km DESC",
     "GEORADIUS g 15 37 400 km STORE to",
+    "BF.SCANDUMP q1 1",
+    "CF.SCANDUMP q2 1",
+    "CF.COMPACT q2",
+    "CMS.MERGE q3 1 q3 WEIGHTS 3",
+    "TDIGEST.MERGE q4 1 q4",
     "KEYS *",
     "KEYS [a-h]",
 ];

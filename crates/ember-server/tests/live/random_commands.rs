@@ -7,7 +7,7 @@ const KEYS: usize = 4;
 pub(crate) const DATABASES: usize = 3;
 
 /// First letters of keys by type.
-const TYPES: [&str; 11] = ["s", "h", "l", "t", "z", "x", "p", "g", "v", "w", "j"];
+const TYPES: [&str; 16] = ["s", "h", "l", "t", "z", "x", "p", "g", "v", "w", "b", "c", "m", "k", "d", "j"];
 
 /// The functions that the writes call.
 pub(crate) const LIBRARY: &str = "#!lua name=acts
@@ -114,6 +114,22 @@ const WRITES: &[&str] = &[
     "XDEL {x} 1-#",
     "XADD {x} 1-# f #",
     "BITFIELD {s} SET u8 # # INCRBY i5 # 1",
+    "BF.RESERVE {b} 0.1 5",
+    "BF.MADD {b} # # #",
+    "BF.INSERT {b} ITEMS #",
+    "CF.RESERVE {c} 4",
+    "CF.INSERT {c} ITEMS # #",
+    "CF.DEL {c} #",
+    "CMS.INITBYDIM {m} 5 2",
+    "CMS.INCRBY {m} # #",
+    "CMS.MERGE {m} 1 {m}",
+    "TOPK.RESERVE {k} 3 4 2 0.9",
+    "TOPK.ADD {k} # # #",
+    "TOPK.INCRBY {k} # 1#",
+    "TDIGEST.CREATE {d}",
+    "TDIGEST.ADD {d} # #.5 #",
+    "TDIGEST.MERGE {d} 2 {d} {d}",
+    "TDIGEST.RESET {d}",
     // No two of these vectors are at the same distance from a query, so the order of results is defined.
     "VADD {v} VALUES 2 1# 2@.1 e@ NOQUANT",
     "VADD {v} VALUES 2 1# 2@.1 e@ NOQUANT SETATTR '{\"n\":#}'",
@@ -250,6 +266,31 @@ const READS: &[(&str, bool)] = &[
     ("JSON.OBJKEYS {j} $", false),
     ("JSON.OBJLEN {j} $", false),
     ("JSON.RESP {j} $.b", false),
+    ("BF.EXISTS {b} 7", false),
+    ("BF.MEXISTS {b} 7 8 9", false),
+    ("BF.CARD {b}", false),
+    ("BF.INFO {b}", false),
+    ("BF.SCANDUMP {b} 1", false),
+    ("CF.EXISTS {c} 7", false),
+    ("CF.MEXISTS {c} 7 8", false),
+    ("CF.COUNT {c} 7", false),
+    ("CF.INFO {c}", false),
+    ("CF.SCANDUMP {c} 1", false),
+    ("CMS.QUERY {m} 7 8", false),
+    ("CMS.INFO {m}", false),
+    ("TOPK.QUERY {k} 7 8", false),
+    ("TOPK.COUNT {k} 7 8", false),
+    ("TOPK.LIST {k} WITHCOUNT", false),
+    ("TOPK.INFO {k}", false),
+    ("TDIGEST.MIN {d}", false),
+    ("TDIGEST.MAX {d}", false),
+    ("TDIGEST.QUANTILE {d} 0.5", false),
+    ("TDIGEST.CDF {d} 7", false),
+    ("TDIGEST.RANK {d} 7", false),
+    ("TDIGEST.REVRANK {d} 7", false),
+    ("TDIGEST.BYRANK {d} 2", false),
+    ("TDIGEST.BYREVRANK {d} 2", false),
+    ("TDIGEST.TRIMMED_MEAN {d} 0.1 0.9", false),
 ];
 
 /// Returns a random command to watch, and whether the elements of its result are unordered.

@@ -5,7 +5,7 @@ use ember_testkit::{RawClient, Server, http_get, wait_until};
 use crate::{MODES, builder, demote, figure, shown, start};
 
 /// A key of each type, with the call that creates it and a call that reads its value.
-const TYPES: [(&str, &str, &str); 8] = [
+const TYPES: [(&str, &str, &str); 13] = [
     (
         "SET string 0123456789012345678901234567890123456789012345678901234567890123456789",
         "string",
@@ -18,6 +18,11 @@ const TYPES: [(&str, &str, &str); 8] = [
     ("XADD stream 1-1 a b", "stream", "XRANGE stream - +"),
     ("VADD vectorset VALUES 2 1 0 east", "vectorset", "VCARD vectorset"),
     ("JSON.SET json $ [1,{\"a\":2}]", "json", "JSON.GET json"),
+    ("BF.ADD bloom a", "MBbloom--", "BF.SCANDUMP bloom 1"),
+    ("CF.ADD cuckoo a", "MBbloomCF", "CF.SCANDUMP cuckoo 1"),
+    ("CMS.INITBYDIM counts 8 3", "CMSk-TYPE", "CMS.INFO counts"),
+    ("TOPK.RESERVE top 3", "TopK-TYPE", "TOPK.INFO top"),
+    ("TDIGEST.CREATE digest", "TDIS-TYPE", "TDIGEST.INFO digest"),
 ];
 
 fn fill(client: &mut RawClient) {

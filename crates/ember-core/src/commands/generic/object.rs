@@ -154,7 +154,12 @@ fn refcount(call: &mut Call<'_, '_>) -> CommandResult {
         | ValueType::Hash
         | ValueType::Stream
         | ValueType::VectorSet
-        | ValueType::Json => 1,
+        | ValueType::Json
+        | ValueType::Bloom
+        | ValueType::Cuckoo
+        | ValueType::CountMin
+        | ValueType::TopK
+        | ValueType::TDigest => 1,
     });
     reply_number(call, references)
 }

@@ -257,7 +257,12 @@ impl<'a> Source<'a> {
                 | Aggregate::Hash(_)
                 | Aggregate::Stream(_)
                 | Aggregate::VectorSet(_)
-                | Aggregate::Json(_),
+                | Aggregate::Json(_)
+                | Aggregate::Bloom(_)
+                | Aggregate::Cuckoo(_)
+                | Aggregate::CountMin(_)
+                | Aggregate::TopK(_)
+                | Aggregate::TDigest(_),
             )
             | None => Err(CommandError::WrongType),
         }

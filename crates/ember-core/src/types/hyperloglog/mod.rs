@@ -22,14 +22,18 @@
 //! Heule et al., "HyperLogLog in practice" (2013). The format: Redis, `hyperloglog.c` by S. Sanfilippo.
 
 mod estimate;
-mod murmur;
 mod sparse;
 
 pub use estimate::Histogram;
 pub use sparse::{Opcode, Opcodes};
 
+use crate::algorithms::murmur::murmur64a;
+
 /// The number of registers.
 pub const REGISTERS: usize = 1 << INDEX_BITS;
+
+/// The seed of the hash of elements.
+const SEED: u64 = 0xADC8_3B19;
 
 const INDEX_BITS: u32 = 14;
 /// The number of hash bits after the register's index.
@@ -71,7 +75,7 @@ pub struct Observation {
 impl Observation {
     /// Returns the observation that `element` adds. O(bytes).
     pub fn of(element: &[u8]) -> Observation {
-        let hash = murmur::murmur64a(element);
+        let hash = murmur64a(element, SEED);
         let rest = (hash >> INDEX_BITS) | (1 << RANK_BITS);
         Observation {
             register: (hash & (REGISTERS as u64 - 1)) as usize,

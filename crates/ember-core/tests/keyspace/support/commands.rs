@@ -37,6 +37,10 @@ pub(crate) fn contents(local: &mut Local) -> Vec<String> {
                 "+stream" => stream(local, key),
                 "+vectorset" => vector_set(local, key),
                 "+ReJSON-RL" => run(local, &format!("JSON.GET {key}")),
+                "+MBbloom--" | "+MBbloomCF" | "+CMSk-TYPE" | "+TopK-TYPE" => {
+                    run(local, &format!("DUMP {key}"))
+                }
+                "+TDIS-TYPE" => t_digest(local, key),
                 other => panic!("{key}: {other}"),
             };
             let expiry = run(local, &format!("PEXPIRETIME {key}"));
@@ -104,10 +108,25 @@ fn vector_set(local: &mut Local, key: &str) -> String {
     format!("{names}{all}{}{}", run(local, &format!("VCARD {key}")), facts[..number].join(" "))
 }
 
+/// Returns the facts of a t-digest that do not depend on when its nodes were merged: that happens when it is saved, too.
+fn t_digest(local: &mut Local, key: &str) -> String {
+    let info = run(local, &format!("TDIGEST.INFO {key}"));
+    let lines: Vec<&str> = info.split("\r\n").collect();
+    let number = |name: &str| {
+        let at = lines.iter().position(|line| line.trim_start_matches('+') == name).unwrap();
+        lines[at + 1].to_owned()
+    };
+    let extremes = run(local, &format!("TDIGEST.MIN {key}")) + &run(local, &format!("TDIGEST.MAX {key}"));
+    format!("{} {} {extremes}", number("Compression"), number("Observations"))
+}
+
 /// The number of different names of fields.
 const FIELDS: usize = 6;
 
-/// Templates of commands: `K` is a key of any type, `S L E H Z X W` a key that usually holds the type of this letter,
+/// First letters of keys, by the type that they usually hold.
+const KEYS: [&str; 13] = ["S", "L", "E", "H", "Z", "X", "W", "J", "Bf", "Cf", "Cm", "Tk", "Td"];
+
+/// Templates of commands: `K` is a key of any type, one of [`KEYS`] a key that usually holds the type of these letters,
 /// `F` a field, `V` a value, `N` a small number, `M` a number of ms, `I` the ID of an entry, `G` a group, `C` a
 /// consumer, `R` a real number.
 const TEMPLATES: &[&str] = &[
@@ -286,6 +305,37 @@ const TEMPLATES: &[&str] = &[
     "JSON.ARRPOP J $..v1 N",
     "JSON.ARRTRIM J $..* 0 N",
     "JSON.GET J $..V",
+    "BF.RESERVE Bf 0.1 N",
+    "BF.RESERVE Bf 0.01 3 NONSCALING",
+    "BF.ADD Bf V",
+    "BF.MADD Bf V V V",
+    "BF.INSERT Bf CAPACITY 2 ERROR 0.3 EXPANSION 1 ITEMS V V",
+    "BF.INSERT Bf NONSCALING CAPACITY 2 ITEMS V V V",
+    "BF.LOADCHUNK Bf 9 abcdefgh",
+    "BF.EXISTS Bf V",
+    "CF.RESERVE Cf 4 EXPANSION N BUCKETSIZE 1",
+    "CF.ADD Cf V",
+    "CF.ADDNX Cf V",
+    "CF.INSERT Cf CAPACITY 4 ITEMS V V V",
+    "CF.INSERTNX Cf ITEMS V V",
+    "CF.DEL Cf V",
+    "CF.COMPACT Cf",
+    "CF.LOADCHUNK Cf 5 abcd",
+    "CMS.INITBYDIM Cm 4 2",
+    "CMS.INITBYPROB Cm 0.5 0.3",
+    "CMS.INCRBY Cm V N V N",
+    "CMS.MERGE Cm 2 Cm Cm WEIGHTS N 1",
+    "TOPK.RESERVE Tk 2 2 2 0.9",
+    "TOPK.RESERVE Tk 2",
+    "TOPK.ADD Tk V V V",
+    "TOPK.INCRBY Tk V 30 V N",
+    "TDIGEST.CREATE Td COMPRESSION 2",
+    "TDIGEST.CREATE Td",
+    "TDIGEST.ADD Td R R R R",
+    "TDIGEST.MERGE Td 2 Td Td",
+    "TDIGEST.MERGE Td 1 Td OVERRIDE COMPRESSION 1",
+    "TDIGEST.QUANTILE Td 0.5",
+    "TDIGEST.RESET Td",
     "SWAPDB 0 1",
     "FLUSHDB",
 ];
@@ -315,13 +365,12 @@ pub(crate) fn draw(random: &mut Random, ids: &[String]) -> String {
         if matches!(template, "FLUSHDB" | "SWAPDB 0 1") && random.below(20) > 0 { "DEL K" } else { template };
     let mut words = Vec::new();
     for word in template.split_whitespace() {
-        let kind = ["S", "L", "E", "H", "Z", "X", "W", "J"][random.below(8)];
+        let kind = KEYS[random.below(KEYS.len())];
         words.push(match word {
             "K" => format!("{kind}{}", random.below(4)),
-            "S" | "L" | "E" | "H" | "Z" | "X" | "W" | "J" if random.below(40) == 0 => {
-                format!("{kind}{}", random.below(4))
+            _ if KEYS.contains(&word) => {
+                format!("{}{}", if random.below(40) == 0 { kind } else { word }, random.below(4))
             }
-            "S" | "L" | "E" | "H" | "Z" | "X" | "W" | "J" => format!("{word}{}", random.below(4)),
             "F" => format!("f{}", random.below(FIELDS)),
             "V" => format!("v{}", random.below(12)),
             "N" => random.below(6).to_string(),

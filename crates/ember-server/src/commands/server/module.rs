@@ -8,7 +8,7 @@ use crate::executor::session::{Outcome, ServerCommand};
 
 /// The modules whose commands are built in: their names, and the versions with whose commands ember is tested. Client
 /// libraries use commands only if the server lists their module.
-pub(in crate::commands) const BUILT_IN: [(&str, i64); 1] = [("ReJSON", 20803)];
+pub(in crate::commands) const BUILT_IN: [(&str, i64); 2] = [("ReJSON", 20803), ("bf", 20802)];
 
 /// Replies with the list of modules.
 pub(in crate::commands) fn reply_modules(reply: &mut Reply) {
@@ -68,7 +68,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
                 example: Example {
                     given: &[],
                     call: "MODULE LIST",
-                    reply: "1) 1) \"name\"\n   2) \"ReJSON\"\n   3) \"ver\"\n   4) (integer) 20803\n   5) \"path\"\n   6) \"\"\n   7) \"args\"\n   8) (empty array)",
+                    reply: "1) 1) \"name\"\n   2) \"ReJSON\"\n   3) \"ver\"\n   4) (integer) 20803\n   5) \"path\"\n   6) \"\"\n   7) \"args\"\n   8) (empty array)\n2) 1) \"name\"\n   2) \"bf\"\n   3) \"ver\"\n   4) (integer) 20802\n   5) \"path\"\n   6) \"\"\n   7) \"args\"\n   8) (empty array)",
                 },
                 ..TEMPLATE
             },

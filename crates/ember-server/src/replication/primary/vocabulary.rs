@@ -30,7 +30,9 @@ impl Words {
     pub(super) const OWN: Words = Words(4);
     /// Commands for JSON documents.
     pub(super) const JSON: Words = Words(8);
-    const ALL: Words = Words(15);
+    /// Commands for sketches like those of Redis Stack.
+    pub(super) const SKETCHES: Words = Words(16);
+    const ALL: Words = Words(31);
 
     pub(super) const fn and(self, other: Words) -> Words {
         Words(self.0 | other.0)
@@ -38,6 +40,10 @@ impl Words {
 
     pub(super) fn without(self, other: Words) -> Words {
         Words(self.0 & !other.0)
+    }
+
+    const fn common(self, other: Words) -> Words {
+        Words(self.0 & other.0)
     }
 
     pub(super) fn contains(self, other: Words) -> bool {
@@ -66,6 +72,7 @@ impl Words {
             Features::VECTOR_SETS => Words::VECTORS,
             Features::VECTOR_INDEXES => Words::OWN,
             Features::JSON => Words::JSON,
+            Features::SKETCHES => Words::SKETCHES,
             _ => Words::NONE,
         }
     }
@@ -77,8 +84,8 @@ impl Words {
             Program::Unknown if version > FILE_VERSION => missed.without(Words::OWN).and(Words::FIELDS),
             Program::Unknown => missed.without(Words::OWN).without(Words::FIELDS),
             // Redis 8 may be built without its modules.
-            Program::Redis8 if missed.contains(Words::JSON) => Words::JSON,
-            Program::Redis8 | Program::Valkey9 | Program::Ember => Words::NONE,
+            Program::Redis8 => missed.common(Words::JSON.and(Words::SKETCHES)),
+            Program::Valkey9 | Program::Ember => Words::NONE,
         }
     }
 
@@ -88,6 +95,7 @@ impl Words {
             Words::FIELDS => "a hash whose fields expire",
             Words::VECTORS => "a vector set",
             Words::JSON => "a JSON document",
+            Words::SKETCHES => "a sketch",
             _ => "a value of a kind that only ember stores",
         }
     }
@@ -98,6 +106,7 @@ impl Words {
             Words::FIELDS => "Redis 7.4, Valkey 9 and ember",
             Words::VECTORS => "Redis 8 and ember",
             Words::JSON => "Redis 8 with its modules and ember",
+            Words::SKETCHES => "Redis 8 with its modules and ember",
             _ => "ember",
         }
     }
@@ -237,6 +246,8 @@ mod tests {
             ("VADD_BATCH", Words::OWN),
             ("json.Set", Words::JSON),
             ("vector.Create", Words::OWN),
+            ("bf.add", Words::SKETCHES),
+            ("TDIGEST.MERGE", Words::SKETCHES),
             ("HSET", Words::NONE),
             ("VECTOR", Words::NONE),
             ("", Words::NONE),
@@ -267,6 +278,7 @@ mod tests {
         for (begin, words) in [
             (&b"\x00\x01v"[..], Words::NONE),
             (b"\x07\x81\x00\x00\x00", Words::VECTORS),
+            (b"\x07\x810\x16\xe5\xa2\x89\xbe\xf8\x04", Words::SKETCHES),
             (b"\x16", Words::FIELDS),
             (b"\x18", Words::FIELDS),
             (b"\x19", Words::FIELDS),

@@ -102,12 +102,7 @@ fn sort(call: &mut Call<'_, '_>, may_store: bool) -> AttemptResult {
         None => false,
         Some(Some(Aggregate::Set(_))) => true,
         Some(Some(Aggregate::List(_) | Aggregate::SortedSet(_))) => false,
-        Some(
-            Some(Aggregate::Hash(_) | Aggregate::Stream(_) | Aggregate::VectorSet(_) | Aggregate::Json(_))
-            | None,
-        ) => {
-            return Err(CommandError::WrongType);
-        }
+        Some(_) => return Err(CommandError::WrongType),
     };
     // A call that reads other keys is not offloaded, because those keys cannot be borrowed.
     let len = call.keys.entry(1).and_then(EntryRef::aggregate).map_or(0, Aggregate::len);
@@ -198,8 +193,7 @@ fn load(
         Some(Aggregate::List(list)) => list_elements(list).collect(),
         Some(Aggregate::SortedSet(set)) => members(set).collect(),
         Some(Aggregate::Set(set)) => set_members(set),
-        Some(Aggregate::Hash(_) | Aggregate::Stream(_) | Aggregate::VectorSet(_) | Aggregate::Json(_))
-        | None => Vec::new(),
+        Some(_) | None => Vec::new(),
     };
     let is_part = keeps_order && !matches!(value, Some(Aggregate::Set(_)));
     let range = if is_part { 0..elements.len() } else { range };

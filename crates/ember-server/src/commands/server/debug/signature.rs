@@ -6,6 +6,7 @@
 //! The algorithm: Redis, `debug.c` by S. Sanfilippo.
 
 use emberkv_core::keyspace::entry::{EntryRef, StringValue, ValueRef, ValueType};
+use emberkv_core::rdb::{Writer, write_value};
 use emberkv_core::types::json::print;
 use emberkv_core::types::stream::StreamId;
 use emberkv_core::types::{Aggregate, Collection};
@@ -43,7 +44,13 @@ impl Digest {
             ValueType::SortedSet => 3,
             ValueType::Hash => 4,
             // In Redis, these are module types, and all module types have this number.
-            ValueType::VectorSet | ValueType::Json => 5,
+            ValueType::VectorSet
+            | ValueType::Json
+            | ValueType::Bloom
+            | ValueType::Cuckoo
+            | ValueType::CountMin
+            | ValueType::TopK
+            | ValueType::TDigest => 5,
             ValueType::Stream => 6,
         };
         self.mix(&number.to_be_bytes());
@@ -102,6 +109,16 @@ impl Digest {
                 let mut one = Digest::default();
                 one.mix(&text);
                 self.combine_digest(&one);
+            }
+            Aggregate::Bloom(_)
+            | Aggregate::Cuckoo(_)
+            | Aggregate::CountMin(_)
+            | Aggregate::TopK(_)
+            | Aggregate::TDigest(_) => {
+                // RedisBloom contributes nothing. Here, equal digests mean equal sketches.
+                let mut writer = Writer::new(Vec::new());
+                write_value(&mut writer, ValueRef::Aggregate(aggregate)).expect("a vector takes all bytes");
+                self.mix(&writer.into_inner());
             }
             Aggregate::Stream(stream) => {
                 for entry in stream.log().range(StreamId::MIN..=StreamId::MAX) {

@@ -29,7 +29,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
         example: Example {
             given: &[],
             call: "INFO modules",
-            reply: "\"# Modules\\r\\nmodule:name=ReJSON,ver=20803,api=1,filters=0,usedby=[],using=[],options=[]\\r\\n\"",
+            reply: "\"# Modules\\r\\nmodule:name=ReJSON,ver=20803,api=1,filters=0,usedby=[],using=[],options=[]\\r\\nmodule:name=bf,ver=20802,api=1,filters=0,usedby=[],using=[],options=[]\\r\\n\"",
         },
         ..Spec::DEFAULT
     },
