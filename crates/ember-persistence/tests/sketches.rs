@@ -61,7 +61,7 @@ fn check(local: &mut Local) {
 fn sketches_of_redis_stack_are_loaded_and_saved() {
     let mut loaded = read(SKETCHES);
     check(&mut loaded);
-    let directory = ember_testkit::Directory::new();
+    let directory = ember_testkit::Directory::new("sketches");
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
     let path = directory.0.join("again.rdb");
     save(&loaded, &disk, &path, FILE_VERSION);

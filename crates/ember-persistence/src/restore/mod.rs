@@ -254,7 +254,7 @@ fn creation_time(rdb: &mut RdbReader<FileSource>) -> Result<Option<i64>, Restore
                 return Ok(ember_protocol::number::parse_i64(&value));
             }
             Step::Aux { .. } | Step::Function(_) => {}
-            Step::Sizes { .. } | Step::Keys | Step::End => return Ok(None),
+            Step::Sizes { .. } | Step::Keys | Step::Skipped(_) | Step::End => return Ok(None),
         }
     }
 }

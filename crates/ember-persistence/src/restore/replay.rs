@@ -92,7 +92,7 @@ impl<'k> Player<'k> {
         };
         let loaded = rdb_file::load(reader, (cores - 1).min(LOADERS_MAX), insert, |step, _| match step {
             Step::Function(code) => libraries.add(&code).map_err(RdbProblem::Refused),
-            Step::Keys | Step::Aux { .. } | Step::Sizes { .. } | Step::End => Ok(()),
+            Step::Keys | Step::Aux { .. } | Step::Sizes { .. } | Step::Skipped(_) | Step::End => Ok(()),
         });
         Ok(loaded?)
     }
