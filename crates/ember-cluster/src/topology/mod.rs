@@ -11,7 +11,7 @@ use crate::node::{Address, Name, Node, Role};
 use crate::slots::{self, SLOTS};
 
 /// The entry of a slot without an owner.
-const NOBODY: u16 = u16::MAX;
+const UNOWNED: u16 = u16::MAX;
 
 /// The maximum number of nodes, far above what one topology is meant for: each takes an entry in every reply that lists
 /// them.
@@ -25,7 +25,7 @@ pub struct Topology {
     nodes: Vec<Node>,
     /// The index of this node.
     myself: usize,
-    /// The index of the owner of each slot, or [`NOBODY`].
+    /// The index of the owner of each slot, or [`UNOWNED`].
     owners: Box<[u16]>,
     current_epoch: u64,
 }
@@ -61,7 +61,7 @@ impl Topology {
     /// Returns the topology of a node that knows no other node and owns no slot.
     pub fn lone(name: Name, shard: Name) -> Topology {
         let node = Node { name, shard, address: Address::default(), role: Role::Primary, epoch: 0 };
-        let owners = vec![NOBODY; SLOTS].into_boxed_slice();
+        let owners = vec![UNOWNED; SLOTS].into_boxed_slice();
         Topology { nodes: vec![node], myself: 0, owners, current_epoch: 0 }
     }
 
@@ -110,7 +110,7 @@ impl Topology {
         self.nodes.iter().filter(move |node| node.primary() == Some(name))
     }
 
-    /// Returns the primaries, each with its ranges of slots; one after another, they are the shards.
+    /// Returns the primaries, one for each shard.
     pub fn primaries(&self) -> impl Iterator<Item = &Node> {
         self.nodes.iter().filter(|node| !node.is_replica())
     }
@@ -123,19 +123,19 @@ impl Topology {
 
     /// Returns the ranges of all assigned slots with their owners, in ascending order.
     pub fn ranges(&self) -> Vec<(RangeInclusive<u16>, &Node)> {
-        let index_of = |slot: u16| Some(self.owners[usize::from(slot)]).filter(|&index| index != NOBODY);
+        let index_of = |slot: u16| Some(self.owners[usize::from(slot)]).filter(|&index| index != UNOWNED);
         let found = slots::ranges(index_of).into_iter();
         found.map(|(range, index)| (range, &self.nodes[usize::from(index)])).collect()
     }
 
     /// Returns the number of slots that have an owner.
     pub fn assigned(&self) -> usize {
-        self.owners.iter().filter(|&&owner| owner != NOBODY).count()
+        self.owners.iter().filter(|&&owner| owner != UNOWNED).count()
     }
 
     /// Returns the number of nodes that own a slot.
     pub fn size(&self) -> usize {
-        let mut owners: Vec<u16> = self.owners.iter().copied().filter(|&owner| owner != NOBODY).collect();
+        let mut owners: Vec<u16> = self.owners.iter().copied().filter(|&owner| owner != UNOWNED).collect();
         owners.sort_unstable();
         owners.dedup();
         owners.len()
@@ -147,7 +147,7 @@ impl Topology {
     /// Returns an error, and changes nothing, if a slot has an owner or is named twice.
     pub fn assign(&mut self, slots: &[u16]) -> Result<(), SlotError> {
         let myself = u16::try_from(self.myself).expect("there are fewer nodes");
-        self.change(slots, SlotError::Busy, |owner| owner == NOBODY, myself)
+        self.change(slots, SlotError::Busy, |owner| owner == UNOWNED, myself)
     }
 
     /// Removes the owners of slots.
@@ -155,7 +155,7 @@ impl Topology {
     /// # Errors
     /// Returns an error, and changes nothing, if a slot has no owner or is named twice.
     pub fn unassign(&mut self, slots: &[u16]) -> Result<(), SlotError> {
-        self.change(slots, SlotError::Unassigned, |owner| owner != NOBODY, NOBODY)
+        self.change(slots, SlotError::Unassigned, |owner| owner != UNOWNED, UNOWNED)
     }
 
     fn change(
@@ -184,7 +184,7 @@ impl Topology {
         self.owners
             .iter_mut()
             .filter(|owner| usize::from(**owner) == myself)
-            .for_each(|owner| *owner = NOBODY);
+            .for_each(|owner| *owner = UNOWNED);
     }
 
     /// Sets the addresses of this node.

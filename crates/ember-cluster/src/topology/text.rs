@@ -9,7 +9,7 @@
 use std::fmt::Write;
 use std::ops::RangeInclusive;
 
-use super::{NOBODY, NODES_MAX, Topology};
+use super::{NODES_MAX, Topology, UNOWNED};
 use crate::node::{Address, Name, Node, Role};
 use crate::slots::SLOTS;
 
@@ -130,7 +130,7 @@ fn build(mut parsed: Vec<Parsed>, current_epoch: u64, last: usize) -> Result<Top
         return Err(of_line(second.number, "a second node has the flag myself".to_owned()));
     }
     let myself = myself.ok_or_else(|| of_line(last, "no node has the flag myself".to_owned()))?;
-    let mut owners = vec![NOBODY; SLOTS].into_boxed_slice();
+    let mut owners = vec![UNOWNED; SLOTS].into_boxed_slice();
     for index in 0..parsed.len() {
         let Parsed { number, node, has_shard, slots, .. } = &parsed[index];
         if let Some(primary) = node.primary() {
@@ -152,7 +152,7 @@ fn build(mut parsed: Vec<Parsed>, current_epoch: u64, last: usize) -> Result<Top
         }
         for slot in slots.iter().cloned().flatten() {
             let owner = &mut owners[usize::from(slot)];
-            if *owner != NOBODY {
+            if *owner != UNOWNED {
                 return Err(of_line(*number, format!("slot {slot} has two owners")));
             }
             *owner = u16::try_from(index).expect("there are fewer nodes");

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use super::bounds::INT_MAX;
 use crate::parameter::{Field, Kind, Parameter};
 use crate::stored::{Form, check_host_name, check_ipv4, check_ipv6, check_node_name, check_source_address};
-use crate::value::EndpointType;
+use crate::value::{EndpointType, parse_line};
 
 const REASON: &str = "nodes do not exchange messages in this version";
 
@@ -108,7 +108,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
             shape: "a name",
             get: |config| config.cluster_announce_human_nodename.clone(),
             set: |config, text| {
-                check_node_name(text).map(|()| config.cluster_announce_human_nodename = text.to_owned())
+                check_node_name(text)?;
+                parse_line(text).map(|text| config.cluster_announce_human_nodename = text)
             },
         },
         default: "",

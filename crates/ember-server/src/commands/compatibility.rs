@@ -19,12 +19,6 @@ const END: &str = "<!-- end of commands -->";
 /// Groups of commands for features that ember does not have.
 const ABSENT_GROUPS: [&str; 1] = ["sentinel"];
 
-/// Commands that ember lacks, although it has other commands of their group.
-const ABSENT: [&str; 1] = [
-    // This command exists only in Valkey.
-    "cluster|slot-stats",
-];
-
 fn table() -> String {
     let registry = registry();
     let is_there = |name: &&&str| registry.find_full(name.as_bytes()).is_some();
@@ -141,15 +135,12 @@ fn the_reference_of_commands_is_the_generated_one() {
 }
 
 #[test]
-fn every_redis_command_exists_except_the_listed_ones() {
+fn every_redis_command_exists_except_those_of_absent_groups() {
     let registry = registry();
     for (group, names) in groups().filter(|(group, _)| !ABSENT_GROUPS.contains(group)) {
-        for name in names.into_iter().filter(|name| !ABSENT.contains(name)) {
+        for name in names {
             assert!(registry.find_full(name.as_bytes()).is_some(), "{name} ({group}) is missing");
         }
-    }
-    for name in ABSENT {
-        assert!(registry.find_full(name.as_bytes()).is_none(), "{name} exists now");
     }
 }
 

@@ -149,7 +149,8 @@ fn write_bounds(range: &RangeInclusive<u16>, reply: &mut Reply) {
     reply.integer((*range.end()).into());
 }
 
-/// Writes the address of a node for CLUSTER SLOTS: the preferred endpoint, the port, the name, and what is known besides.
+/// Writes the address of a node for CLUSTER SLOTS: the preferred endpoint, the port, the name, and the other known
+/// endpoints.
 fn write_address(config: &Config, node: &Node, uses_tls: bool, reply: &mut Reply) {
     let preferred = config.cluster_preferred_endpoint_type;
     reply.array(4);
