@@ -46,15 +46,14 @@ export const view = {
     database.value = analysis?.database ?? 0;
     const start = button("Analyse all keys", () => analyse(pattern.value || "*", Number(database.value) || 0));
     const stop = button("Stop", () => analysis && (analysis.isOver = true), { id: "stop-analysis" });
-    const place = el("div", { id: "analysis" },
+    const place = el("div", { id: "analysis", class: "tiles" },
       tile("Analysis", { class: "wide" },
         el("p", { class: "row" }, el("label", { class: "inline" }, "Pattern ", pattern),
           el("label", { class: "inline" }, "Database ", database), start, stop),
         el("div", { id: "progress" })),
-      el("div", { class: "tiles" },
-        tile("Memory by prefix", { id: "prefixes", class: "wide" }, el("div", {})),
-        tile("Memory by type", { id: "types", class: "half" }, el("div", {})),
-        tile("Time to live", { id: "lifetimes", class: "half" }, el("div", {}))));
+      tile("Memory by prefix", { id: "prefixes", class: "wide" }, el("div", {})),
+      tile("Memory by type", { id: "types", class: "half" }, el("div", {})),
+      tile("Time to live", { id: "lifetimes", class: "half" }, el("div", {})));
     // Listeners of the whole tile: an update can reuse an element for another prefix.
     const prefixes = place.querySelector("#prefixes");
     prefixes.addEventListener("toggle", ({ target }) => toggled(target), true);

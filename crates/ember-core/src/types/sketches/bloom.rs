@@ -29,9 +29,8 @@ const OPTIONS: u32 = NO_ROUND | ENTRIES_ARE_BITS | FORCE_64 | NO_SCALING;
 /// The factor of the error rate from one link to the next.
 const TIGHTENING: f64 = 0.5;
 
-/// The natural logarithm of 2, with the digits of RedisBloom.
-#[allow(clippy::approx_constant, reason = "the last digits determine the number of hashes")]
-const LN_2: f64 = 0.693_147_180_559_945;
+/// The natural logarithm of 2 with the fifteen digits of RedisBloom, which determine the number of hashes.
+const LN_2: f64 = f64::from_bits(0x3FE6_2E42_FEFA_39EC);
 /// The square of the natural logarithm of 2, with the digits of RedisBloom.
 const LN_2_SQUARED: f64 = 0.480_453_013_918_201;
 
