@@ -38,7 +38,7 @@ _ember__cli() {
 
     case "${cmd}" in
         ember__cli)
-            opts="-h -p -s -u -a -n -2 -3 -c -r -i -x -X -e -d -D -v --pass --user --askpass --no-auth-warning --verbose --tls --sni --cacert --cacertdir --insecure --cert --key --quoted-input --eval --raw --no-raw --csv --json --quoted-json --show-pushes --pipe --pipe-timeout --scan --pattern --quoted-pattern --count --bigkeys --memkeys --memkeys-samples --hotkeys --stat --watch --since --latency --latency-history --latency-dist --intrinsic-latency --lru-test --rdb --replica --functions-rdb --help --version benchmark check repair convert restore"
+            opts="-h -p -s -u -a -n -2 -3 -c -r -i -x -X -e -d -D -v --pass --user --askpass --no-auth-warning --verbose --tls --sni --cacert --cacertdir --insecure --cert --key --quoted-input --eval --raw --no-raw --csv --json --quoted-json --show-pushes --pipe --pipe-timeout --scan --pattern --quoted-pattern --count --bigkeys --memkeys --memkeys-samples --keystats --keystats-samples --top --hotkeys --stat --watch --since --latency --latency-history --latency-dist --intrinsic-latency --lru-test --rdb --replica --functions-rdb --help --version benchmark check repair convert restore"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -141,6 +141,14 @@ _ember__cli() {
                     return 0
                     ;;
                 --memkeys-samples)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keystats-samples)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --top)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_ember_cli_global_optspecs
-    string join \n h= p= s= u= a/pass= user= askpass no-auth-warning n= 2 3 c verbose tls sni= cacert= cacertdir= insecure cert= key= r= i= x X= quoted-input e eval= raw no-raw csv json quoted-json d= D= show-pushes= pipe pipe-timeout= scan pattern= quoted-pattern= count= bigkeys memkeys memkeys-samples= hotkeys stat watch since= latency latency-history latency-dist intrinsic-latency= lru-test= rdb= replica functions-rdb= help v/version
+    string join \n h= p= s= u= a/pass= user= askpass no-auth-warning n= 2 3 c verbose tls sni= cacert= cacertdir= insecure cert= key= r= i= x X= quoted-input e eval= raw no-raw csv json quoted-json d= D= show-pushes= pipe pipe-timeout= scan pattern= quoted-pattern= count= bigkeys memkeys memkeys-samples= keystats keystats-samples= top= hotkeys stat watch since= latency latency-history latency-dist intrinsic-latency= lru-test= rdb= replica functions-rdb= help v/version
 end
 
 function __fish_ember_cli_needs_command
@@ -44,10 +44,12 @@ complete -c ember-cli -n "__fish_ember_cli_needs_command" -s d -d 'Delimiter bet
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -s D -d 'Delimiter after each reply in raw output' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l show-pushes -d 'Show RESP3 push messages; the default is yes on a terminal' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l pipe-timeout -d 'With --pipe: exit if no reply arrives for this many seconds after the last request; 0 means never' -r
-complete -c ember-cli -n "__fish_ember_cli_needs_command" -l pattern -d 'Only keys that match this pattern; for --scan, --bigkeys, --memkeys and --hotkeys' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l pattern -d 'Only keys that match this pattern; for --scan, --bigkeys, --memkeys, --keystats and --hotkeys' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l quoted-pattern -d 'Like --pattern, parsed as a quoted string' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l count -d 'COUNT of each SCAN call' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l memkeys-samples -d 'Like --memkeys, sampling this many elements of each key; 0 means all' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l keystats-samples -d 'Like --keystats, sampling this many elements of each key; 0 means all' -r
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l top -d 'With --keystats: number of keys to list' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l since -d 'With --watch: resume after this version' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l intrinsic-latency -d 'Measure for this many seconds how long this machine delays a running program; connects to no server' -r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l lru-test -d 'Test the server as a cache of this many keys, the last fifth of which gets most of the requests, and report the hit rate' -r
@@ -73,6 +75,7 @@ complete -c ember-cli -n "__fish_ember_cli_needs_command" -l pipe -d 'Send raw r
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l scan -d 'List all keys'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l bigkeys -d 'Find the largest key of each type, by number of elements'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l memkeys -d 'Find the largest key of each type, by memory'
+complete -c ember-cli -n "__fish_ember_cli_needs_command" -l keystats -d 'Report the keys that take most memory, and memory, elements and sizes of all keys by type'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l hotkeys -d 'Find the most frequently used keys; requires an LFU eviction policy'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l stat -d 'Print a line of statistics every second'
 complete -c ember-cli -n "__fish_ember_cli_needs_command" -l watch -d 'Watch the command: print a line for each new result, with its version; reconnects and resumes after a lost connection'
@@ -123,7 +126,7 @@ zipf\t'A few keys very often: the k-th key in proportion to 1/k^0.99'
 gaussian\t'Keys in the middle more often: one standard deviation is a sixth of the keys'
 sequential\t'Keys in order'"
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l ttl -d 'Expiry of keys written by SET, in seconds' -r
-complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l report -d 'Also write an HTML page with plots. Each test is then also measured briefly with other numbers of connections and other pipelines' -r -F
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l report -d 'Also write an HTML page with plots. Without --compare each test is then also measured briefly with other numbers of connections and other pipelines' -r -F
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l matrix -d 'Print SET and GET in the table format of KVBench: -n requests (100000) on -r keys (as many as requests), with 1 client, 256 clients, and 256 clients with pipelines of 256; for the running server, or for all stores, each with a new server' -r -f -a "server\t'The running server'
 stores\t'All stores of ember, and Redis if it is installed, next to KVBench\'s own figures'"
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand benchmark" -l askpass -d 'Prompt for the password'

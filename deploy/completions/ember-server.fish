@@ -164,7 +164,7 @@ complete -c ember-server -l log-timestamp-format -d 'The format of the time in l
 iso8601\t''
 milliseconds\t''"
 complete -c ember-server -l availability-zone -d 'The server\'s zone in INFO and HELLO, for clients that prefer the nearest server. (default: empty)' -r
-complete -c ember-server -l dir -l data-dir -d 'The working directory: relative paths of logfile, pidfile and unixsocket begin here, and it contains the data. CONFIG SET changes it while there is no AOF and no snapshot is written. (default: .) Also --data-dir.' -r -f -a "(__fish_complete_directories)"
+complete -c ember-server -l dir -l data-dir -d 'The working directory: relative paths of logfile, pidfile and unixsocket begin here, and it contains the data. It is created at startup if its parent exists. CONFIG SET changes it while there is no AOF and no snapshot is written. (default: .) Also --data-dir.' -r -f -a "(__fish_complete_directories)"
 complete -c ember-server -l pidfile -d 'A file for the process id, removed at exit; empty for none. (default: empty)' -r -F
 complete -c ember-server -l daemonize -d 'Whether the server runs in the background: the program returns at once, and a second process serves clients without a terminal. It logs to logfile, if set. No effect with a supervisor. (default: no)' -r -f -a "yes\t''
 no\t''"
@@ -196,8 +196,9 @@ complete -c ember-server -l no-appendfsync-on-rewrite -d 'Whether appendfsync ac
 no\t''"
 complete -c ember-server -l appenddirname -d 'The directory in dir with the files of the AOF. (default: appendonlydir)' -r
 complete -c ember-server -l appendfilename -d 'The prefix of the names of the AOF\'s files. (default: appendonly.aof)' -r
-complete -c ember-server -l aof-timestamp-enabled -d 'Whether the AOF contains timestamps, so that it can be truncated at a given time. (default: no)' -r -f -a "yes\t''
+complete -c ember-server -l aof-timestamp-enabled -d 'Whether the AOF contains timestamps, so that it can be truncated at a given time. no takes effect with the next file, so that no change follows an earlier timestamp. (default: no)' -r -f -a "yes\t''
 no\t''"
+complete -c ember-server -l aof-keep-seconds -d 'The seconds for which the files of the AOF are kept after a rewrite has replaced them, so that ember-cli restore can restore the data set to any moment of that time; 0 for removing them at once. Implies aof-timestamp-enabled. Not with a store that has its own files. (default: 0)' -r
 complete -c ember-server -l aof-load-truncated -d 'Whether the server truncates an AOF whose end was lost in a crash, and starts; otherwise it reports this and exits. (default: yes)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l aof-use-rdb-preamble -d 'Whether a rewrite writes the base of the AOF as an RDB file, which is smaller and loads faster. Otherwise the base consists of commands that recreate the data set. (default: yes)' -r -f -a "yes\t''
@@ -215,6 +216,8 @@ complete -c ember-server -l stop-writes-on-bgsave-error -d 'Whether writes are r
 no\t''"
 complete -c ember-server -l rdb-version-check -d 'Whether RDB files and payloads of RESTORE with an unknown version are refused (strict), or accepted if they contain nothing unknown (relaxed). Version 80, of Valkey 9, is known. (default: strict)' -r -f -a "strict\t''
 relaxed\t''"
+complete -c ember-server -l rdb-skip-unknown-modules -d 'Whether keys with values of unknown modules in an RDB file or a full sync are skipped with a warning; otherwise such a file is refused. (default: no)' -r -f -a "yes\t''
+no\t''"
 complete -c ember-server -l rdb-target -d 'The server for which RDB files, bases of the append-only file and payloads of DUMP are written. redis: Redis 7.0, or the first Redis that supports all of the data (7.4 if a field of a hash expires); redis-7.2, redis-8 and valkey-9: that server. Data that it does not support is still written, so that nothing is lost, and the log warns that it cannot read the file. (default: redis)' -r -f -a "redis\t''
 redis-7.2\t''
 redis-8\t''
@@ -285,48 +288,49 @@ complete -c ember-server -l dual-channel-replication-enabled -d 'Whether the dat
 no\t''"
 complete -c ember-server -l repl-mptcp -d 'Whether a replica uses Multipath TCP to its primary. No effect: the link is TCP. (default: no)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l cluster-enabled -d 'Whether the server is a node of a cluster. (default: no)' -r -f -a "no\t''"
-complete -c ember-server -l cluster-config-file -d 'The file in which a node stores the state of the other nodes. No effect: cluster mode is not available in this version. (default: nodes.conf)' -r
-complete -c ember-server -l cluster-node-timeout -d 'The milliseconds without an answer after which a node is considered down. No effect: cluster mode is not available in this version. (default: 15000)' -r
-complete -c ember-server -l cluster-port -d 'The port for other nodes; 0 for the port of clients plus 10000. No effect: cluster mode is not available in this version. (default: 0)' -r
-complete -c ember-server -l cluster-announce-ip -d 'The address that a node announces to the others. No effect: cluster mode is not available in this version. (default: empty)' -r
-complete -c ember-server -l cluster-announce-port -d 'The port for clients that a node announces to the others. No effect: cluster mode is not available in this version. (default: 0)' -r
-complete -c ember-server -l cluster-announce-tls-port -d 'The port for clients with TLS that a node announces to the others. No effect: cluster mode is not available in this version. (default: 0)' -r
-complete -c ember-server -l cluster-announce-bus-port -d 'The port for nodes that a node announces to the others. No effect: cluster mode is not available in this version. (default: 0)' -r
-complete -c ember-server -l cluster-announce-hostname -d 'The host name that a node announces to the others. No effect: cluster mode is not available in this version. (default: empty)' -r
-complete -c ember-server -l cluster-announce-human-nodename -d 'The name of a node in logs. No effect: cluster mode is not available in this version. (default: empty)' -r
-complete -c ember-server -l cluster-preferred-endpoint-type -d 'The form in which clients receive the address of a node. No effect: cluster mode is not available in this version. (default: ip)' -r -f -a "ip\t''
+complete -c ember-server -l cluster-enabled -d 'Whether the server is a node of a cluster. (default: no)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l cluster-config-file -d 'The file in which a node stores the nodes of the cluster and their slots. (default: nodes.conf)' -r -F
+complete -c ember-server -l cluster-node-timeout -d 'The milliseconds without an answer after which a node is considered down. No effect: nodes do not exchange messages in this version. (default: 15000)' -r
+complete -c ember-server -l cluster-port -d 'The port for other nodes, which a node announces; 0 for the port of clients plus 10000. (default: 0)' -r
+complete -c ember-server -l cluster-announce-ip -d 'The address that a node announces; empty for the one in its file. (default: empty)' -r
+complete -c ember-server -l cluster-announce-port -d 'The port for clients that a node announces; 0 for its own. (default: 0)' -r
+complete -c ember-server -l cluster-announce-tls-port -d 'The port for clients with TLS that a node announces; 0 for its own. (default: 0)' -r
+complete -c ember-server -l cluster-announce-bus-port -d 'The port for nodes that a node announces; 0 for its own. (default: 0)' -r
+complete -c ember-server -l cluster-announce-hostname -d 'The host name that a node announces. (default: empty)' -r
+complete -c ember-server -l cluster-announce-human-nodename -d 'The name of a node in logs. (default: empty)' -r
+complete -c ember-server -l cluster-preferred-endpoint-type -d 'The form in which clients receive the address of a node. (default: ip)' -r -f -a "ip\t''
 hostname\t''
 unknown-endpoint\t''"
-complete -c ember-server -l cluster-migration-barrier -d 'The number of replicas that a primary keeps when one of them migrates to a primary without any. No effect: cluster mode is not available in this version. (default: 1)' -r
-complete -c ember-server -l cluster-allow-replica-migration -d 'Whether replicas migrate to primaries without any. No effect: cluster mode is not available in this version. (default: yes)' -r -f -a "yes\t''
+complete -c ember-server -l cluster-migration-barrier -d 'The number of replicas that a primary keeps when one of them migrates to a primary without any. No effect: nodes do not exchange messages in this version. (default: 1)' -r
+complete -c ember-server -l cluster-allow-replica-migration -d 'Whether replicas migrate to primaries without any. No effect: nodes do not exchange messages in this version. (default: yes)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l cluster-require-full-coverage -d 'Whether a cluster refuses all commands while a slot has no node. No effect: cluster mode is not available in this version. (default: yes)' -r -f -a "yes\t''
+complete -c ember-server -l cluster-require-full-coverage -d 'Whether a cluster refuses all commands on keys while a slot has no node. (default: yes)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l cluster-replica-validity-factor -l cluster-slave-validity-factor -d 'The maximum age of the data of a replica that becomes a primary. No effect: cluster mode is not available in this version. (default: 10) Also --cluster-slave-validity-factor.' -r
-complete -c ember-server -l cluster-replica-no-failover -l cluster-slave-no-failover -d 'Whether a replica never becomes a primary automatically. No effect: cluster mode is not available in this version. (default: no) Also --cluster-slave-no-failover.' -r -f -a "yes\t''
+complete -c ember-server -l cluster-replica-validity-factor -l cluster-slave-validity-factor -d 'The maximum age of the data of a replica that becomes a primary. No effect: nodes do not exchange messages in this version. (default: 10) Also --cluster-slave-validity-factor.' -r
+complete -c ember-server -l cluster-replica-no-failover -l cluster-slave-no-failover -d 'Whether a replica never becomes a primary automatically. No effect: nodes do not exchange messages in this version. (default: no) Also --cluster-slave-no-failover.' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l cluster-allow-reads-when-down -d 'Whether a node answers reads while the cluster is down. No effect: cluster mode is not available in this version. (default: no)' -r -f -a "yes\t''
+complete -c ember-server -l cluster-allow-reads-when-down -d 'Whether a node answers reads of its own slots while the cluster is down. (default: no)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l cluster-allow-pubsubshard-when-down -d 'Whether a node serves its shard channels while the cluster is down. No effect: cluster mode is not available in this version. (default: yes)' -r -f -a "yes\t''
+complete -c ember-server -l cluster-allow-pubsubshard-when-down -d 'Whether a node serves its shard channels while the cluster is down. (default: yes)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l cluster-link-sendbuf-limit -d 'The unsent bytes above which the connection to another node is closed; 0 for never. No effect: cluster mode is not available in this version. (default: 0)' -r
-complete -c ember-server -l tls-cluster -d 'Whether nodes use TLS among each other. No effect: cluster mode is not available in this version. (default: no)' -r -f -a "yes\t''
+complete -c ember-server -l cluster-link-sendbuf-limit -d 'The unsent bytes above which the connection to another node is closed; 0 for never. No effect: nodes do not exchange messages in this version. (default: 0)' -r
+complete -c ember-server -l tls-cluster -d 'Whether nodes use TLS among each other. No effect: nodes do not exchange messages in this version. (default: no)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l cluster-announce-client-ipv4 -d 'The address that clients receive over IPv4. No effect: cluster mode is not available in this version. (default: empty)' -r
-complete -c ember-server -l cluster-announce-client-ipv6 -d 'The address that clients receive over IPv6. No effect: cluster mode is not available in this version. (default: empty)' -r
-complete -c ember-server -l cluster-announce-client-port -d 'The port that clients receive. No effect: cluster mode is not available in this version. (default: 0)' -r
-complete -c ember-server -l cluster-announce-client-tls-port -d 'The port that clients with TLS receive. No effect: cluster mode is not available in this version. (default: 0)' -r
-complete -c ember-server -l cluster-blacklist-ttl -d 'The seconds for which a forgotten node is not added again. No effect: cluster mode is not available in this version. (default: 60)' -r
-complete -c ember-server -l cluster-config-save-behavior -d 'Whether a node exits when it cannot write its file. No effect: cluster mode is not available in this version. (default: sync)' -r -f -a "sync\t''
+complete -c ember-server -l cluster-announce-client-ipv4 -d 'The address that clients receive over IPv4. No effect: nodes do not exchange messages in this version. (default: empty)' -r
+complete -c ember-server -l cluster-announce-client-ipv6 -d 'The address that clients receive over IPv6. No effect: nodes do not exchange messages in this version. (default: empty)' -r
+complete -c ember-server -l cluster-announce-client-port -d 'The port that clients receive. No effect: nodes do not exchange messages in this version. (default: 0)' -r
+complete -c ember-server -l cluster-announce-client-tls-port -d 'The port that clients with TLS receive. No effect: nodes do not exchange messages in this version. (default: 0)' -r
+complete -c ember-server -l cluster-blacklist-ttl -d 'The seconds for which a forgotten node is not added again. No effect: nodes do not exchange messages in this version. (default: 60)' -r
+complete -c ember-server -l cluster-config-save-behavior -d 'Whether a node exits when it cannot write its file. No effect: nodes do not exchange messages in this version. (default: sync)' -r -f -a "sync\t''
 best-effort\t''"
-complete -c ember-server -l cluster-databases -d 'The number of databases of a node. No effect: cluster mode is not available in this version. (default: 1)' -r
-complete -c ember-server -l cluster-manual-failover-timeout -d 'The milliseconds after which a manual failover is abandoned. No effect: cluster mode is not available in this version. (default: 5000)' -r
-complete -c ember-server -l cluster-slot-stats-enabled -d 'Whether the resource usage of each slot is counted. No effect: cluster mode is not available in this version. (default: no)' -r -f -a "yes\t''
+complete -c ember-server -l cluster-databases -d 'The number of databases of a node of a cluster. (default: 1)' -r
+complete -c ember-server -l cluster-manual-failover-timeout -d 'The milliseconds after which a manual failover is abandoned. No effect: nodes do not exchange messages in this version. (default: 5000)' -r
+complete -c ember-server -l cluster-slot-stats-enabled -d 'Whether the resource usage of each slot is counted. No effect: nodes do not exchange messages in this version. (default: no)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l cluster-slot-migration-log-max-len -d 'The maximum number of slot migrations in the log. No effect: cluster mode is not available in this version. (default: 1000)' -r
-complete -c ember-server -l slot-migration-max-failover-repl-bytes -d 'The unsent bytes below which a slot migration completes; -1 for any number. No effect: cluster mode is not available in this version. (default: 0)' -r
-complete -c ember-server -l cluster-compatibility-sample-ratio -d 'The percentage of commands that are checked for compatibility with a cluster. No effect: cluster mode is not available in this version. (default: 0)' -r
+complete -c ember-server -l cluster-slot-migration-log-max-len -d 'The maximum number of slot migrations in the log. No effect: nodes do not exchange messages in this version. (default: 1000)' -r
+complete -c ember-server -l slot-migration-max-failover-repl-bytes -d 'The unsent bytes below which a slot migration completes; -1 for any number. No effect: nodes do not exchange messages in this version. (default: 0)' -r
+complete -c ember-server -l cluster-compatibility-sample-ratio -d 'The percentage of commands that are checked for compatibility with a cluster. No effect: nodes do not exchange messages in this version. (default: 0)' -r
 complete -c ember-server -l always-show-logo -d 'Whether the log begins with a logo. No effect: there is no logo. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l io-threads -d 'The number of threads that read and write. No effect: each worker reads, runs and writes; shards is the number of workers, by default one per core. (default: 1)' -r
@@ -376,7 +380,7 @@ no\t''"
 complete -c ember-server -l aof-disable-auto-gc -d 'Whether old files of the AOF are kept. No effect: files of the AOF are removed as soon as no manifest names them. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l loading-process-events-interval-bytes -d 'The bytes of a file that are loaded before clients are served in between. No effect: workers serve clients while a file is loaded. (default: 2097152)' -r
-complete -c ember-server -l cluster-ping-interval -d 'The interval in milliseconds at which nodes send PING to each other; 0 for the default. No effect: cluster mode is not available in this version. (default: 0)' -r
+complete -c ember-server -l cluster-ping-interval -d 'The interval in milliseconds at which nodes send PING to each other; 0 for the default. No effect: nodes do not exchange messages in this version. (default: 0)' -r
 complete -c ember-server -l rdb-key-save-delay -d 'The delay in microseconds after each key while an RDB file is written; if negative, the number of keys after which there is a delay of one microsecond. A key takes ten seconds at most. (default: 0)' -r
 complete -c ember-server -l key-load-delay -d 'The same for each key and command while a file is loaded. (default: 0)' -r
 complete -c ember-server -l tiered-goal -d 'The percentage of maxmemory above which values are demoted; 0 demotes all eligible values continuously. (default: 90)' -r

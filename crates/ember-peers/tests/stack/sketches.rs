@@ -219,7 +219,7 @@ impl Pair {
 
 /// Runs random commands, and compares payloads with reads of restored copies.
 fn compare(templates: &[&str], reads: &[&str], is_exact: bool) {
-    let directory = Directory::new();
+    let directory = Directory::new("stack-sketches");
     let stack = start_stack(&directory);
     for (seed, mode) in MODES.into_iter().enumerate() {
         let ember = start_ember(mode);
@@ -275,7 +275,7 @@ fn top_k_sketches_equal_those_of_redis_stack() {
 
 #[test]
 fn t_digests_equal_those_of_redis_stack() {
-    let directory = Directory::new();
+    let directory = Directory::new("stack-sketches");
     let stack = start_stack(&directory);
     for (seed, mode) in MODES.into_iter().enumerate() {
         let ember = start_ember(mode);
