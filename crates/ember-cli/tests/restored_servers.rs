@@ -4,6 +4,7 @@
 
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ember_testkit::{Directory, RawClient, Server, Value, find_ember_server, wait_until};
 
@@ -56,7 +57,9 @@ fn must(client: &mut RawClient, line: &str) {
 
 /// Checks that a server that starts from the restored file has the data of the moment.
 fn check(directory: &Path, moment: &Moment, arguments: &[&str], key: Option<&str>) {
-    let folder = Directory::new("restored");
+    // Tests of this program run at the same time.
+    static FOLDERS: AtomicUsize = AtomicUsize::new(0);
+    let folder = Directory::new(&format!("restored-{}", FOLDERS.fetch_add(1, Ordering::Relaxed)));
     let restored = restore(directory, moment.second, &folder.0.join("dump.rdb"), key);
     assert!(restored.status.success(), "{restored:?}");
     let mut builder = Server::builder(find_ember_server()).arguments(arguments).directory(&folder.0);

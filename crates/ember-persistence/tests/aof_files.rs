@@ -470,6 +470,9 @@ fn log_len(local: &mut Local) -> usize {
 
 const DIRECTORY: &str = "data/appendonlydir";
 
+/// For how many appends a replaced file is kept: a few rewrites.
+const KEPT_APPENDS: u64 = 40;
+
 /// One run of a server with an AOF: its writes, and the number of writes it has promised to be durable.
 struct Life {
     disk: SimulatedDisk,
@@ -487,6 +490,7 @@ impl Life {
     fn begin(disk: &SimulatedDisk, encryption: &Encryption) -> Life {
         let shared: Arc<dyn Disk> = Arc::new(disk.clone());
         let (mut local, mut aof) = start(&shared, DIRECTORY, encryption).unwrap();
+        aof.set_keep_s(KEPT_APPENDS);
         let writer = aof.begin_increment().unwrap();
         let appended = log_len(&mut local);
         let (disk, encryption) = (disk.clone(), encryption.clone());
@@ -525,7 +529,8 @@ impl Life {
         let result = (|| {
             self.aof.rotate(&mut self.writer)?;
             self.durable = self.appended;
-            let rewrite = self.aof.begin_rewrite();
+            // The number of appends is the clock.
+            let rewrite = self.aof.begin_rewrite().taken_at(self.appended as i64);
             // Bases are written in both formats alternately.
             let form = if self.appended.is_multiple_of(2) { RDB } else { KeyForm::Commands };
             let base = self.aof.begin_base(form)?;

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use ember_persistence::files::{Disk, OsDisk};
 use ember_persistence::rdb_file::{FILE_VERSION, RdbReader};
-use ember_testkit::split_arguments;
+use ember_testkit::{Value, split_arguments};
 use emberkv_core::local::Local;
 use emberkv_core::types::limits::EncodingLimits;
 use support::{load, run, save};
@@ -49,9 +49,12 @@ fn check(local: &mut Local) {
         let words = split_arguments(line).unwrap();
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
         let reply = run(local, &words);
-        let parts = reply
-            .elements()
-            .map_or_else(|| vec![reply.text()], |all| all.iter().map(|one| one.text()).collect());
+        let shown = |one: &Value| match one {
+            Value::Integer(number) => number.to_string(),
+            other => other.text(),
+        };
+        let parts: Vec<String> =
+            reply.elements().map_or_else(|| vec![shown(&reply)], |all| all.iter().map(shown).collect());
         assert_eq!(parts.join(" "), expected, "{line}");
     }
     local.keyspace.check_invariants();
