@@ -71,7 +71,10 @@ fn json_of(value: &Value) -> Json {
         Value::Error(text) => json!({ "error": String::from_utf8_lossy(text) }),
         Value::Integer(number) => Json::from(*number),
         Value::Double(digits) => {
-            String::from_utf8_lossy(digits).parse::<f64>().map_or(Json::Null, Json::from)
+            let digits = String::from_utf8_lossy(digits);
+            let number = digits.parse().ok().and_then(serde_json::Number::from_f64);
+            // JSON has no `nan` and no `inf`.
+            number.map_or_else(|| Json::from(&*digits), Json::Number)
         }
         Value::Null => Json::Null,
         Value::Boolean(is_true) => Json::from(*is_true),
