@@ -110,7 +110,7 @@ fn a_replica_that_is_too_slow_is_dropped_and_its_next_full_sync_delayed() {
         assert!(one.info_number("repl_backlog_spilled_bytes") <= 80 << 20);
         replica.signal("CONT");
         wait_until("its log has it", || {
-            replica.log().contains("This replica was too slow: it receives a copy in")
+            replica.log().contains("This replica was too slow: its next full sync starts in")
         });
         assert_eq!(one.info("sync_full"), "1");
         assert!(primary.log().contains("lags by more than repl-backlog-size and repl-backlog-spill"));

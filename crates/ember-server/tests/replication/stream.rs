@@ -355,7 +355,8 @@ fn full_syncs_are_delayed_for_a_replica_that_never_loads_one() {
         for _ in 0..3 {
             assert!(get_copy("7").starts_with("+FULLRESYNC "));
         }
-        let refused = "-NOMASTERLINK This replica does not load the data of its full syncs: it receives a copy in 10 seconds";
+        let refused = "-NOMASTERLINK This replica does not load the data of its full syncs: its next full sync \
+                       starts in 10 seconds";
         let answer = get_copy("7");
         assert!(answer == refused || answer == refused.replace("10", "9"), "{answer}");
         assert!(get_copy("8").starts_with("+FULLRESYNC "), "a new full sync");
