@@ -17,12 +17,12 @@ const TYPES: [(&str, &str, &str); 13] = [
     ("HSET hash a 1 b 2", "hash", "HGETALL hash"),
     ("XADD stream 1-1 a b", "stream", "XRANGE stream - +"),
     ("VADD vectorset VALUES 2 1 0 east", "vectorset", "VCARD vectorset"),
-    ("JSON.SET json $ [1,{\"a\":2}]", "json", "JSON.GET json"),
-    ("BF.ADD bloom a", "MBbloom--", "BF.SCANDUMP bloom 1"),
-    ("CF.ADD cuckoo a", "MBbloomCF", "CF.SCANDUMP cuckoo 1"),
-    ("CMS.INITBYDIM counts 8 3", "CMSk-TYPE", "CMS.INFO counts"),
-    ("TOPK.RESERVE top 3", "TopK-TYPE", "TOPK.INFO top"),
-    ("TDIGEST.CREATE digest", "TDIS-TYPE", "TDIGEST.INFO digest"),
+    ("JSON.SET json $ '[1,{\"a\":2}]'", "json", "JSON.GET json"),
+    ("BF.ADD bloom a", "bloom", "BF.SCANDUMP bloom 1"),
+    ("CF.ADD cuckoo a", "cuckoo", "CF.SCANDUMP cuckoo 1"),
+    ("CMS.INITBYDIM counts 8 3", "counts", "CMS.INFO counts"),
+    ("TOPK.RESERVE top 3", "top", "TOPK.INFO top"),
+    ("TDIGEST.CREATE digest", "digest", "TDIGEST.INFO digest"),
 ];
 
 fn fill(client: &mut RawClient) {
