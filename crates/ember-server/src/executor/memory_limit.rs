@@ -31,17 +31,17 @@ const EVICTED_TOGETHER_BYTES: usize = 1024 * 1024;
 /// The memory that a snapshot retains counts up to `maxmemory` divided by this number.
 const HELD_BACK_SHARE: usize = 8;
 
-/// Logs that a command is refused, if it is for lack of memory; `client` returns the name of the client.
-pub(super) fn log_refusal(command: &Command, error: &CommandError, client: impl FnOnce() -> String) {
-    if matches!(error, CommandError::OutOfMemory) {
-        tracing::trace!("{} of {} is refused: maxmemory is reached", command.full_name, client());
-    }
-}
-
 impl Executor {
-    /// Like [`log_refusal`], for a client that another worker may serve.
+    /// Logs that a command is refused, if it is for lack of memory; `client` returns the name of the client.
+    pub(super) fn log_refusal(command: &Command, error: &CommandError, client: impl FnOnce() -> String) {
+        if matches!(error, CommandError::OutOfMemory) {
+            tracing::trace!("{} of {} is refused: maxmemory is reached", command.full_name, client());
+        }
+    }
+
+    /// Like [`Executor::log_refusal`], for a client that another worker may serve.
     pub(super) fn log_refusal_of(&self, command: &Command, error: &CommandError, client_id: u64) {
-        log_refusal(command, error, || match self.server.clients.get(client_id) {
+        Self::log_refusal(command, error, || match self.server.clients.get(client_id) {
             Some(view) => view.log_name(),
             None => format!("client {client_id}"),
         });

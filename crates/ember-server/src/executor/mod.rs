@@ -684,7 +684,7 @@ impl Executor {
     ) -> Flow {
         if let Some(command) = command {
             self.stats.by_command[usize::from(command.index)].rejected.add(1);
-            memory_limit::log_refusal(command, &error, || client.view.log_name());
+            Self::log_refusal(command, &error, || client.view.log_name());
         }
         if self.applies {
             self.record_failure(&error);
@@ -838,7 +838,7 @@ impl Executor {
         }
         if let Err(error @ CommandError::OutOfMemory) = result {
             let name = || client.map_or_else(|| "another worker's client".to_owned(), ClientView::log_name);
-            memory_limit::log_refusal(command, &error, name);
+            Self::log_refusal(command, &error, name);
             return self.answer_rejected(command, &error, reply);
         }
         self.stats.commands.add(1);

@@ -183,7 +183,7 @@ fn replace(doc: &mut Vec<u8>, chain: &[usize], range: Range<usize>, bytes: &[u8]
     }
 }
 
-/// A document that is written anew.
+/// A changed document that is being written.
 struct Rewriting<'c> {
     out: Vec<u8>,
     /// The changes that were not reached yet, in the order of their positions.

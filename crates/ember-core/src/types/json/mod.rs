@@ -277,7 +277,10 @@ mod tests {
                 prop_assert_eq!(all.len(), names.len());
                 let mut places: Vec<usize> = all;
                 places.sort_unstable();
-                let (Step::Replace(number, _) | Step::Remove(number) | Step::Insert(number, ..) | Step::Keep(number, ..)) = step;
+                let (Step::Replace(number, _)
+                | Step::Remove(number)
+                | Step::Insert(number, ..)
+                | Step::Keep(number, ..)) = step;
                 let number = number % places.len();
                 let (at, pointer) = (places[number], &names[number]);
                 let target = model.pointer_mut(pointer).unwrap();

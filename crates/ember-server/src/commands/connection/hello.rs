@@ -11,7 +11,7 @@ use emberkv_core::spec::{Command, Example, Group, Spec};
 use super::auth;
 use super::client::names;
 use super::handshake::HANDSHAKE;
-use crate::commands::server::module::reply_modules;
+use crate::catalogue::modules::reply_modules;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 use crate::replication::link::Link;
 

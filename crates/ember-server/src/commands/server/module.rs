@@ -1,30 +1,10 @@
 //! MODULE: lists the modules of Redis Stack whose commands are built in, and loads none.
 
-use ember_protocol::Reply;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
+use crate::catalogue::modules::reply_modules;
 use crate::commands::help::{help_subcommand, reply_help};
 use crate::executor::session::{Outcome, ServerCommand};
-
-/// The modules whose commands are built in: their names, and the versions with whose commands ember is tested. Client
-/// libraries use commands only if the server lists their module.
-pub(in crate::commands) const BUILT_IN: [(&str, i64); 2] = [("ReJSON", 20803), ("bf", 20802)];
-
-/// Replies with the list of modules.
-pub(in crate::commands) fn reply_modules(reply: &mut Reply) {
-    reply.array(BUILT_IN.len());
-    for (name, version) in BUILT_IN {
-        reply.map(4);
-        reply.bulk(b"name");
-        reply.bulk(name.as_bytes());
-        reply.bulk(b"ver");
-        reply.integer(version);
-        reply.bulk(b"path");
-        reply.bulk(b"");
-        reply.bulk(b"args");
-        reply.array(0);
-    }
-}
 
 const NOT_LOADED: &str = "ERR Error loading the extension: this server loads no modules.";
 

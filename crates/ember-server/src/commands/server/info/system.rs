@@ -11,7 +11,7 @@ use emberkv_core::reclaim;
 use super::Report;
 use crate::aof::service::Aof;
 use crate::aof::slow_disk;
-use crate::commands::server::module::BUILT_IN;
+use crate::catalogue::modules::BUILT_IN;
 use crate::defragmentation::ActiveDefrag;
 use crate::journal::Reader;
 use crate::live_queries::LiveQueries;

@@ -1,0 +1,23 @@
+//! The modules of Redis Stack whose commands are built in.
+
+use ember_protocol::Reply;
+
+/// The modules whose commands are built in: their names, and the versions with whose commands ember is tested. Client
+/// libraries use commands only if the server lists their module.
+pub(crate) const BUILT_IN: [(&str, i64); 2] = [("ReJSON", 20803), ("bf", 20802)];
+
+/// Replies with the list of modules.
+pub(crate) fn reply_modules(reply: &mut Reply) {
+    reply.array(BUILT_IN.len());
+    for (name, version) in BUILT_IN {
+        reply.map(4);
+        reply.bulk(b"name");
+        reply.bulk(name.as_bytes());
+        reply.bulk(b"ver");
+        reply.integer(version);
+        reply.bulk(b"path");
+        reply.bulk(b"");
+        reply.bulk(b"args");
+        reply.array(0);
+    }
+}
