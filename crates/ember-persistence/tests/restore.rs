@@ -584,7 +584,8 @@ fn damage_is_an_error_that_names_the_file_if_the_file_is_needed() {
         let file = disk.open(&path).unwrap();
         let size = file.size().unwrap();
         let bytes = read_whole(disk.as_ref(), &path, u64::MAX).unwrap();
-        let damages: [&dyn Fn(&dyn StoredFile); 3] = [
+        type Damage<'d> = &'d dyn Fn(&dyn StoredFile);
+        let damages: [Damage<'_>; 3] = [
             &|file| file.write_at(size / 3, &[bytes[size as usize / 3] ^ 1]).unwrap(),
             &|file| file.set_size(size - 1).unwrap(),
             &|file| file.set_size(0).unwrap(),

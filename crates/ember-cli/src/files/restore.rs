@@ -57,7 +57,7 @@ fn run(arguments: &Restore) -> Result<(), Outcome> {
     })?;
     say(&restored.origin, restored.keys(now_s), to_s);
     let Some(output) = output else {
-        put_line("nothing is written, because of --dry-run".to_owned());
+        put_line("nothing is written, because of --dry-run");
         return Ok(());
     };
     let key = if restored.origin.is_encrypted { encryption } else { Encryption::off() };
@@ -105,14 +105,14 @@ fn say(origin: &Origin, keys: Keys, to_s: i64) {
     put_line(format!("restored to the end of the second {}", moment(to_s)));
     match &origin.base {
         Some(base) => put_line(format!("base: {}", base.display())),
-        None => put_line("base: none, because the AOF began without data".to_owned()),
+        None => put_line("base: none, because the AOF began without data"),
     }
     for increment in &origin.increments {
         put_line(format!("increment: {}", increment.display()));
     }
     match origin.last_s {
         Some(last_s) => put_line(format!("last timestamp: {}", moment(last_s))),
-        None => put_line("last timestamp: none".to_owned()),
+        None => put_line("last timestamp: none"),
     }
     if let Some(torn) = &origin.torn {
         put_line(format!("the last {} bytes are torn ({}) and left out", torn.torn_bytes, torn.what));

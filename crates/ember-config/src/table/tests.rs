@@ -164,9 +164,9 @@ fn client_programs_know_every_secret_parameter() {
 #[test]
 fn fixed_parameters_say_why_other_values_are_refused() {
     let mut config = Config::default();
-    for (name, value, reason) in
-        [("replica-ignore-maxmemory", "no", "a replica removes no key that its primary has")]
     {
+        let (name, value, reason) =
+            ("replica-ignore-maxmemory", "no", "a replica removes no key that its primary has");
         assert_eq!(Parameter::find(name).unwrap().set(&mut config, value), Err(reason.to_owned()));
     }
     assert_eq!(Parameter::find("slaveof").unwrap().set(&mut config, "no one"), Ok(()));

@@ -76,7 +76,7 @@ impl Option {
 
 fn cf_reserve(call: &mut Call<'_, '_>) -> CommandResult {
     let args = call.args;
-    if args.len() % 2 == 0 {
+    if args.len().is_multiple_of(2) {
         return Err(CommandError::WrongArity("cf.reserve".into()));
     }
     let capacity = number::parse_i64(args.at(2)).ok_or("Bad capacity")?;

@@ -90,8 +90,7 @@ fn cf_loadchunk(call: &mut Call<'_, '_>) -> CommandResult {
         call.keys.key(1).edit_or_create(event, |empty: &mut Cuckoo| *empty = filter)?;
     } else {
         let loaded = key.edit_value(event, |filter: &mut Cuckoo| {
-            let is_change = filter.load_chunk(position, args.at(3)).ok_or("Couldn't load chunk!");
-            is_change
+            filter.load_chunk(position, args.at(3)).ok_or("Couldn't load chunk!")
         })?;
         loaded.ok_or(NOT_FOUND)??;
     }

@@ -69,7 +69,7 @@ fn help(call: &mut Call<'_, '_>) -> CommandResult {
 
 fn memory(call: &mut Call<'_, '_>) -> AttemptResult {
     access::read(call, 2, |json, args, reply| {
-        let is_legacy = args.get(3).is_none_or(|path| Path::is_legacy_text(path));
+        let is_legacy = args.get(3).is_none_or(Path::is_legacy_text);
         let Some(json) = json else {
             if is_legacy {
                 reply.integer(0);

@@ -45,7 +45,7 @@ fn members(doc: &[u8], at: usize) -> Option<Children<'_>> {
 fn objkeys(call: &mut Call<'_, '_>) -> AttemptResult {
     access::read(call, 1, |json, args, reply| {
         let path = access::path(args, 2);
-        let is_legacy = args.get(2).is_none_or(|path| Path::is_legacy_text(path));
+        let is_legacy = args.get(2).is_none_or(Path::is_legacy_text);
         let Some(json) = json else {
             return if is_legacy {
                 reply.null();
@@ -82,7 +82,7 @@ fn objkeys(call: &mut Call<'_, '_>) -> AttemptResult {
 
 fn objlen(call: &mut Call<'_, '_>) -> AttemptResult {
     access::read(call, 1, |json, args, reply| {
-        let is_legacy = args.get(2).is_none_or(|path| Path::is_legacy_text(path));
+        let is_legacy = args.get(2).is_none_or(Path::is_legacy_text);
         let Some(json) = json else {
             return if is_legacy {
                 reply.null();

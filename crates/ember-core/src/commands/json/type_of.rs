@@ -30,7 +30,7 @@ fn type_of(call: &mut Call<'_, '_>) -> AttemptResult {
             Some(json) => {
                 // With a legacy path, an invalid path is one without a value.
                 let selected = access::path(args, 2).and_then(|path| select(json, &path));
-                let is_legacy = args.get(2).is_none_or(|path| Path::is_legacy_text(path));
+                let is_legacy = args.get(2).is_none_or(Path::is_legacy_text);
                 match selected {
                     Err(_) if is_legacy => None,
                     Err(error) => return Err::<(), CommandError>(error),

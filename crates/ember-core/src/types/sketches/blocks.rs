@@ -42,7 +42,7 @@ impl Blocks {
     }
 
     /// Returns the number of bytes.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 

@@ -198,7 +198,7 @@ fn sort(nodes: &mut [Node]) {
     let is_small = nodes.len() <= SORTED_NODES_MAX;
     let steps_max = nodes.len() * SORT_STEPS * (nodes.len().max(2).ilog2() as usize + 1);
     let mut steps = 0;
-    let mut ranges = vec![0..nodes.len()];
+    let mut ranges: Vec<_> = std::iter::once(0..nodes.len()).collect();
     while let Some(range) = ranges.pop() {
         steps += range.len();
         if steps > steps_max && !is_small {

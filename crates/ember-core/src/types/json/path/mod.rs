@@ -134,12 +134,14 @@ impl<'p> Path<'p> {
     /// Returns the last segment and those before it; `None` if the path may select several values, or the whole
     /// document.
     pub fn split_last(&self) -> Option<(Last<'_>, &[Segment])> {
-        let name_of = |segment| match segment {
-            &Segment::Name(ref name) => Some(Last::Name(name)),
-            Segment::Names(names) if names.len() == 1 => Some(Last::Name(&names[0])),
-            Segment::Indexes(indexes) if indexes.len() == 1 => Some(Last::Index),
-            _ => None,
-        };
+        fn name_of(segment: &Segment) -> Option<Last<'_>> {
+            match segment {
+                Segment::Name(name) => Some(Last::Name(name)),
+                Segment::Names(names) if names.len() == 1 => Some(Last::Name(&names[0])),
+                Segment::Indexes(indexes) if indexes.len() == 1 => Some(Last::Index),
+                _ => None,
+            }
+        }
         let (last, before) = self.segments.split_last()?;
         before.iter().all(|segment| name_of(segment).is_some()).then_some(())?;
         Some((name_of(last)?, before))
