@@ -321,7 +321,7 @@ mod tests {
         let built_in = super::super::assignment::apply(&parse(text, "a.conf", Path::new(""))).unwrap();
         assert_eq!(
             built_in.stored.names().collect::<Vec<_>>(),
-            ["loadmodule rejson.so (built in)", "loadmodule redisbloom.so (built in)"]
+            ["loadmodule redisbloom.so (built in)", "loadmodule rejson.so (built in)"]
         );
         assert_eq!(config.users[0].words, ["bob", "on"]);
     }

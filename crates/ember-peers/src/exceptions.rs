@@ -127,8 +127,13 @@ const EXCEPTIONS: &[Exception] = &[
     // Replies about the server instead of its data.
     Exception {
         name: "HELLO",
-        rule: Rule::ExceptFields(&["server", "version", "id"]),
-        reason: "server name, version and connection ID differ",
+        rule: Rule::ExceptFields(&["server", "version", "id", "modules"]),
+        reason: "server name, version, connection ID and built-in modules differ",
+    },
+    Exception {
+        name: "MODULE|LIST",
+        rule: Rule::SameKind,
+        reason: "ember lists the modules whose commands are built in",
     },
     Exception {
         name: "OBJECT|REFCOUNT",

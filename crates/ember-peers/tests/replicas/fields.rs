@@ -170,6 +170,7 @@ fn a_redis_without_vector_sets_or_json_is_disconnected_before_such_a_value_is_re
             wait_until("redis is disconnected", || ember.log().contains(message));
             assert!(!redis.log().contains("Bad data format"), "{}", redis.log());
             run(ember, &["FLUSHALL"]);
+            run(redis, &["REPLICAOF NO ONE"]);
         }
     });
 }
