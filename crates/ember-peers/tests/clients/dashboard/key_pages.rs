@@ -317,6 +317,7 @@ fn json_is_shown_as_a_collapsible_tree() {
     ));
     click_at_key(&browser, "Tree");
     client.command(&["JSON.SET", "stored", "$", r#"{"n":[1,2]}"#]);
+    browser.open("about:blank");
     open(&browser, &server, "keys");
     browser.wait_for_text("#found", "5 keys");
     choose(&browser, "stored");
@@ -327,6 +328,7 @@ fn json_is_shown_as_a_collapsible_tree() {
     browser.wait_for_text("body", "The value was saved.");
     assert_eq!(client.run("JSON.GET stored").text(), r#"{"n":[3]}"#);
     client.run("DEL stored");
+    browser.open("about:blank");
     open(&browser, &server, "keys");
     browser.wait_for_text("#found", "4 keys");
     choose(&browser, "long");
