@@ -34,12 +34,12 @@ impl Display for SkippedData {
 pub(super) struct Skipped(BTreeMap<u64, SkippedData>);
 
 impl Skipped {
-    /// Returns what was skipped of a module.
+    /// Returns the record of the skipped data of a module; creates it if the module has none.
     pub(super) fn of(&mut self, id: u64) -> &mut SkippedData {
         self.0.entry(id).or_insert_with(|| SkippedData { module: name(id), ..SkippedData::default() })
     }
 
-    /// Removes and returns what was skipped of one of the modules.
+    /// Removes and returns the record of the module with the lowest number.
     pub(super) fn take(&mut self) -> Option<SkippedData> {
         self.0.pop_first().map(|(_, data)| data)
     }

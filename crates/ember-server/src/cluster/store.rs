@@ -37,7 +37,7 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 /// Reads the topology; `None` if there is no file.
 ///
 /// # Errors
-/// Returns a line that says what is wrong, and where.
+/// Returns an error that names the fault and its line in the file.
 pub(super) fn load(path: &Path) -> Result<Option<Topology>, String> {
     let shown = path.display();
     match fs::metadata(path) {

@@ -20,8 +20,8 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::Keyspace(randomkey),
 )];
 
-/// The maximum number of random draws; after that, all keys are searched. So many consecutive expired keys mean that
-/// few other keys exist.
+/// The maximum number of random draws; after that, all keys are searched. If this number of consecutive draws finds only
+/// expired keys, few other keys exist.
 const DRAWS_MAX: usize = 100;
 
 fn randomkey(call: &mut KeyspaceCall<'_>) -> CommandResult {

@@ -45,7 +45,8 @@ fn read<'k>(call: &'k mut Call<'_, '_>) -> Result<&'k TDigest, CommandError> {
     Ok(call.keys.read_value::<TDigest>(1)?.ok_or(NO_KEY)?)
 }
 
-/// Runs a call that reads all nodes of the digest in argument 1, unless they are so many that it must be offloaded.
+/// Runs a call that reads all nodes of the digest in argument 1, or offloads it if the digest has more nodes than a call
+/// may read on its worker.
 fn run_or_offload(call: &mut Call<'_, '_>, run: fn(&mut Call<'_, '_>) -> CommandResult) -> AttemptResult {
     let nodes = call.keys.value::<TDigest>(1)?.map_or(0, Collection::len);
     if nodes > call.steps_max() {

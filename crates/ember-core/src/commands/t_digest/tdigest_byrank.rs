@@ -8,8 +8,8 @@ use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 
 const TDIGEST_BYRANK: Spec = Spec {
     name: "tdigest.byrank",
-    summary: "Returns for each rank an estimate of the number with so many lower numbers; infinity from the number of \
-              numbers on.",
+    summary: "Returns an estimate of the number at each rank, counted from the lowest; infinity if the rank is not below the \
+              number of values.",
     since: "8.0.0",
     group: Group::TDigest,
     complexity: "O(N · M) for N nodes and M ranks.",
@@ -30,8 +30,8 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "tdigest.byrevrank",
-            summary: "Returns for each rank an estimate of the number with so many higher numbers; minus infinity from the \
-                      number of numbers on.",
+            summary: "Returns an estimate of the number at each rank, counted from the highest; minus infinity if the rank is \
+                      not below the number of values.",
             example: Example {
                 call: "TDIGEST.BYREVRANK latencies 0 1 3",
                 reply: "1) \"7\"\n2) \"2\"\n3) \"-inf\"",
