@@ -2,6 +2,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use ember_protocol::moment::format_moment;
+
 /// Options whose values are secrets.
 const SECRET_OPTIONS: [&str; 2] = ["-a", "--pass"];
 /// The text shown instead of a secret.
@@ -80,24 +82,10 @@ fn without_password(word: &str) -> String {
     format!("{scheme}://{user}:{HIDDEN}@{place}")
 }
 
-/// Formats a time in seconds since 1970, in the Gregorian calendar: years begin in March, so that the leap day is their
-/// last day.
+/// Formats a Unix time in seconds as a date and a time of day in UTC.
 fn date(seconds: u64) -> String {
-    /// Days from the first of March of the year 0 to 1970.
-    const DAYS_BEFORE: u64 = 719_468;
-    /// The number of days in 400 years, after which the calendar repeats.
-    const DAYS_OF_CYCLE: u64 = 146_097;
-    let days = seconds / 86_400 + DAYS_BEFORE;
-    let (cycle, day) = (days / DAYS_OF_CYCLE, days % DAYS_OF_CYCLE);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    // From March on, every five months have 153 days.
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (month, later) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-    let year = 400 * cycle + year + later;
-    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+    let moment = format_moment(i64::try_from(seconds).unwrap_or(i64::MAX));
+    format!("{} UTC", moment.trim_end_matches('Z').replace('T', " "))
 }
 
 #[cfg(test)]
