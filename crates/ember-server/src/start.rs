@@ -117,6 +117,7 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
     fit_open_files(&handle)?;
     let tls = Tls::new(&config)?;
     let encryption = FileEncryption::new(&config)?;
+    let slots = cluster::starting::open(&handle)?;
     let listeners = Listener::open_all(&config)?;
     announcement::listeners(&listeners);
     let control_sockets = Sockets::open(&config)?;
@@ -129,7 +130,6 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
         (0..workers).map(|_| Driver::new()).collect::<Result<_, _>>().map_err(system)?;
     let mailboxes = drivers.iter().map(|driver| Mailbox::new(driver.bell())).collect();
     let random = |error| format!("the system provides no random numbers: {error}");
-    let slots = cluster::starting::open(&handle)?;
     let mut kinds = RecordKinds::empty();
     kinds.set(RecordKinds::NAMES, config.store == Store::Btree);
     kinds.set(RecordKinds::SLOTS, slots.is_some());

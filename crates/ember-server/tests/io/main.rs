@@ -109,9 +109,18 @@ fn assert_same(got: &[u8], expected: &[u8], what: &str) {
     );
 }
 
-/// Returns a number in `/proc/PID/io` of the server.
+/// Returns the sum of a number in `/proc/PID/task/*/io` over the workers of the server. Other threads read files of the
+/// system from time to time.
 fn system_calls(server: &Server, name: &str) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{}/io", server.pid())).unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
-    line.unwrap().parse().unwrap()
+    let threads = fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap();
+    let of_worker = |thread: fs::DirEntry| {
+        let thread = thread.path();
+        if !fs::read_to_string(thread.join("comm")).ok()?.starts_with("worker-") {
+            return None;
+        }
+        let text = fs::read_to_string(thread.join("io")).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        Some(line.unwrap().parse::<u64>().unwrap())
+    };
+    threads.filter_map(|thread| of_worker(thread.unwrap())).sum()
 }
