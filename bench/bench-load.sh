@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # A load of many connections with memtier_benchmark, as SET and GET 1:1 of values of 256 bytes: ember in both modes and
-# the servers to compare with that are installed, one after the other. Prints Sets, Gets and Totals of each, a summary,
-# and the throughput by number of workers as a table and a chart. Like memtier_benchmark by default, it reads keys that
-# may not exist: the table has hits and misses. With --ember-only, only ember is measured. Settings: MEMTIER_THREADS (24),
+# the installed servers to compare with, one after the other. Prints Sets, Gets and Totals of each, a summary, and the
+# throughput by number of workers as a table and a chart. Like memtier_benchmark by default, it reads keys that may not
+# exist: the table has hits and misses. With --ember-only, only ember is measured. Settings: MEMTIER_THREADS (24),
 # MEMTIER_CLIENTS (50 per thread), MEMTIER_REQUESTS (100000 per client) or MEMTIER_SECONDS (per server), MEMTIER_BYTES
 # (256), MEMTIER_PIPELINE (1), MEMTIER_KEYS (10000000), WORKER_COUNTS (numbers of workers, separated by blanks),
 # LOAD_SECONDS (10 per number of workers).
@@ -34,7 +34,7 @@ for kind in "${kinds[@]}"; do
     for section in Sets Gets Totals; do
         figures=$(memtier_figures "$section" "$port")
         read -ra figures <<<"$figures"
-        # The hits of Sets are no hits, and those of Totals are the same as those of Gets.
+        # Only GETs have hits and misses: memtier_benchmark repeats those of Gets in Totals.
         [ "$section" = Gets ] || figures[6]="-" figures[7]="-"
         table_row "$kind, $section" "${figures[@]:0:9}"
     done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Throughput of SET with one load process and with several at once, each a redis-benchmark with one thread: ember in both
-# modes, and the servers to compare with that are installed. The rate is that of all requests from the start of the first
+# Throughput of SET with one load process and with several at once, each a redis-benchmark with one thread: ember in
+# both modes, and the installed servers to compare with. The rate is that of all requests from the start of the first
 # process to the end of the last. With --ember-only, only ember is measured. Settings: BENCH_PROCESSES (8),
 # BENCH_REQUESTS (1000000 per process), BENCH_CLIENTS (50 per process), BENCH_PIPELINE (16), BENCH_KEYS (100000),
 # BENCH_VALUE_BYTES (64).

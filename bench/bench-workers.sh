@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Throughput of SET and GET by number of workers, from one to the number of cores: ember in both modes, and the servers
-# to compare with that are installed, with as many threads. Prints the throughput, the scaling factors compared with one
+# Throughput of SET and GET by number of workers, from one to the number of cores: ember in both modes, and the
+# installed servers to compare with, with as many threads. Prints the throughput, the scaling factors compared with one
 # worker, and draws a chart. With --ember-only, only ember is measured. Settings: WORKER_COUNTS (numbers of workers,
 # separated by blanks), BENCH_REQUESTS (1000000 per measurement), BENCH_CLIENTS (50), BENCH_PIPELINE (16), BENCH_THREADS
 # (load threads; number of cores), BENCH_KEYS (100000), BENCH_VALUE_BYTES (64).

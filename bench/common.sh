@@ -57,7 +57,8 @@ head_names() { # name
     sed -n '/^[^#]/q; p' "$0" | grep -E -- "(^|[^A-Z_])$1([^A-Z_]|$)" >/dev/null
 }
 
-# Settings and options without effect would give figures under other conditions than those that the caller believes.
+# Refuses unknown settings and options: if they were ignored, the conditions of the figures would not be those that the
+# caller requested.
 ember_only=no
 for argument in "$@"; do
     [ "$argument" = --ember-only ] && head_names --ember-only || fail "$(basename "$0") has no option $argument"
@@ -200,8 +201,8 @@ requests_per_second() {
     requests_and_latencies "$@" | cut -d " " -f 1
 }
 
-# Measures the same, and prints the median, the 99th percentile and the maximum of the latency in ms, too. With pipelines
-# these are times to the first reply.
+# Like requests_per_second, but also prints the median, the 99th percentile and the maximum of the latency in ms. With
+# pipelines, latency ends at the first reply.
 requests_and_latencies() {
     local threads=()
     [ "$BENCH_THREADS" -le 1 ] || threads=(--threads "$BENCH_THREADS")
@@ -350,7 +351,7 @@ latency_table() {
     done
 }
 
-# Prints how many times as many requests per second ember serves as each other server.
+# Prints ember's requests per second as a multiple of those of each other server.
 ratio_table() {
     local test name other columns=() cells
     for other in "${bench_names[@]}"; do
@@ -497,8 +498,8 @@ run_memtier() { # port, arguments
         fail "memtier_benchmark failed on port $port: $(tail -n 3 "$bench_work/memtier.log")"
 }
 
-# Measures once; the figures are in $bench_work/memtier.json: measure_memtier PORT [ARGUMENT…]
-# Sets memtier_elapsed, the seconds that the program ran.
+# Measures once and writes the figures to $bench_work/memtier.json: measure_memtier PORT [ARGUMENT…] Sets
+# memtier_elapsed, the seconds that the program ran.
 measure_memtier() {
     local begun
     rm -f "$bench_work/memtier.json"

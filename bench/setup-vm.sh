@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs the requirements of the benchmarks on a new Debian or Ubuntu machine: a compiler, Rust, redis-server and its
 # tools, memtier_benchmark (built from source where there is no package), valkey-server and keydb-server where there are
-# packages, and dragonfly where there is a program for this machine; then builds the server. Programs that are not
-# packages are installed in target/bench-tools ($BENCH_TOOLS), where the scripts find them. Repeated runs do nothing.
+# packages, and dragonfly where a binary for this machine exists; then builds the server. Programs that are not packages
+# are installed in target/bench-tools ($BENCH_TOOLS), where the scripts find them. Repeated runs do nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools=${BENCH_TOOLS:-$PWD/target/bench-tools}

@@ -30,14 +30,14 @@ fn clock_s(client: &mut RawClient) -> i64 {
     client.run("TIME").elements().unwrap()[0].text().parse().unwrap()
 }
 
-/// A moment: the last second of the changes so far, and the data at its end.
+/// A point in time: the second of the last changes so far, and the data at its end.
 struct Moment {
     second: i64,
     digest: Value,
     functions: Value,
 }
 
-/// Returns the present moment, when its second is over.
+/// Waits until the current second is over, and returns it with the data at its end.
 fn moment(client: &mut RawClient) -> Moment {
     let second = clock_s(client);
     wait_until("the second is over", || clock_s(client) > second);
@@ -135,7 +135,7 @@ fn every_moment_of_a_killed_server_can_be_restored() {
                 server = start_in(&directory.0, &arguments);
             }
         }
-        // While the server runs, and after it was killed.
+        // Restores while the server runs, and again after it was killed.
         check(&directory.0, &moments[0], &KEEPING[4..], None);
         drop(server.crash());
         for moment in &moments {

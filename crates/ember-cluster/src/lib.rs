@@ -1,4 +1,4 @@
-//! The topology of a cluster: which nodes there are, and which of them serves each slot.
+//! The topology of a cluster: its nodes, and the owner of each slot.
 //!
 //! This crate contains data structures and rules only: no I/O, no threads, no clocks. The server reads and writes the
 //! file of the topology, and decides with it which commands it runs.

@@ -53,18 +53,18 @@ pub struct Address {
 }
 
 impl Address {
-    /// Returns the port for a client that uses TLS or not.
+    /// Returns the port for a client with TLS (`uses_tls`) or without.
     pub fn client_port(&self, uses_tls: bool) -> u16 {
         if uses_tls { self.tls_port } else { self.port }
     }
 }
 
-/// What a node does in its shard.
+/// The role of a node in its shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The node owns the slots of its shard.
     Primary,
-    /// The node copies the data of the node with this name.
+    /// The node replicates the node with this name.
     Replica(Name),
 }
 

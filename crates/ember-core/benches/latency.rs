@@ -1,7 +1,7 @@
 //! Percentiles of the time of single GET, SET, HGET, SADD and ZADD calls on one thread without a network.
 //!
-//! `cargo bench --bench latency`. After the means of criterion it prints a table with operations per second, P50, P99 and
-//! P99.9, on 10,000 keys, which the caches of a core contain, and on a million. Each figure includes the time of the
+//! `cargo bench --bench latency`. After the means of criterion it prints a table with operations per second, P50, P99
+//! and P99.9, on 10,000 keys, which fit in the caches of a core, and on a million. Each figure includes the time of the
 //! clock, which is printed, too.
 
 #[path = "support/thread.rs"]
@@ -30,7 +30,7 @@ fn benches(criterion: &mut Criterion) {
             all.push((workload.name, times));
         }
         group.finish();
-        // A filter may have omitted some.
+        // The filter on criterion's command line may have excluded some workloads.
         all.retain(|(_, times)| times.count() > 0);
         let rows: Vec<_> = all.iter().map(|(name, times)| ((*name).to_owned(), times, Vec::new())).collect();
         if !rows.is_empty() {

@@ -1,7 +1,7 @@
 //! Operations per second of GET, SET, HGET, SADD and ZADD on one thread without a network, and the parts of a GET.
 //!
-//! `cargo bench --bench throughput`. The commands run one at a time and in batches of 64, on 10,000 keys, which the
-//! caches of a core contain, and on a million.
+//! `cargo bench --bench throughput`. The commands run one at a time and in batches of 64, on 10,000 keys, which fit in
+//! the caches of a core, and on a million.
 
 #[path = "support/thread.rs"]
 mod thread;
@@ -34,7 +34,7 @@ fn commands(criterion: &mut Criterion) {
     }
 }
 
-/// Measures how far a GET has come after each of its parts: each function includes the one before it.
+/// Measures the time from the start of a GET to the end of each of its parts: each function includes the one before it.
 fn parts(criterion: &mut Criterion) {
     for &keys in key_counts() {
         let keyspace = keyspace();

@@ -33,7 +33,7 @@ use emberkv_core::types::limits::EncodingLimits;
 use rustix::fs::{Advice, fadvise};
 
 const VALUE_BYTES: usize = 128;
-/// The number of keys, and in a test the number of GETs of each tier: more than there are keys.
+/// The number of keys; and for a test, a smaller number of keys, and the number of GETs of each tier, which exceeds it.
 const KEYS: usize = 20_000;
 const TEST_KEYS: usize = 200;
 const TEST_ROUNDS: u64 = 300;
@@ -199,7 +199,7 @@ impl Tiers {
                     fadvise(file, 0, None, Advice::DontNeed).unwrap();
                 }
             }
-            // Consecutive numbers would find their records next to each other.
+            // Consecutive keys have adjacent records, so the keys are read in another order.
             let index = self.next.wrapping_mul(7919) % self.calls.len();
             self.next += 1;
             let start = std::time::Instant::now();
@@ -240,7 +240,8 @@ fn benches(criterion: &mut Criterion) {
         all.push((format!("GET, {name}"), times));
     }
     group.finish();
-    // A filter may have omitted some, and a file system in memory has no cold values.
+    // The filter on criterion's command line may have excluded some tiers, and a file system in memory has no cold
+    // values.
     all.retain(|(_, times)| times.count() > 0);
     let rows: Vec<_> = all.iter().map(|(name, times)| (name.clone(), times, Vec::new())).collect();
     println!(

@@ -470,7 +470,7 @@ fn log_len(local: &mut Local) -> usize {
 
 const DIRECTORY: &str = "data/appendonlydir";
 
-/// For how many appends a replaced file is kept: a few rewrites.
+/// The number of appends for which a replaced file is kept: those between a few rewrites.
 const KEPT_APPENDS: u64 = 40;
 
 /// One run of a server with an AOF: its writes, and the number of writes it has promised to be durable.

@@ -43,7 +43,7 @@ pub struct CommandNames {
     role: Role,
     /// The number of bytes of the current argument that have not arrived, including its line end.
     left: u64,
-    /// The part of a name, of a payload's beginning or of a line with a number that had arrived when the last piece
+    /// The bytes received so far of an incomplete name, payload beginning or line with a number, if the last piece
     /// ended inside it.
     begun: Vec<u8>,
 }

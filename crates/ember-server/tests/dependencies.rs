@@ -267,7 +267,8 @@ fn notice(path: &Path) -> String {
     lines.collect::<Vec<_>>().join("\n").trim().to_owned()
 }
 
-/// Returns the licence files in the folder of a crate: of those of MIT or another permitted choice, only that one.
+/// Returns the licence files in the folder of a crate; if the licence is a choice, only the file of MIT or of another
+/// permitted licence.
 fn files(package: &Package) -> Vec<PathBuf> {
     let entries = fs::read_dir(&package.folder).unwrap().map(|entry| entry.unwrap().path());
     let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().to_uppercase();

@@ -30,7 +30,7 @@ pub(crate) fn head(target: &Target, data_bytes: u32) -> String {
     )
 }
 
-/// Returns `1 client`, `2 clients`.
+/// Returns a count with its noun: `1 client`, `2 clients`.
 pub(super) fn plural(count: u32, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

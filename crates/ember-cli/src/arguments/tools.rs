@@ -31,7 +31,7 @@ const SHARED: [&str; 16] = [
     "key",
 ];
 
-/// Returns the command line with a request for help instead of a last `-h` that lacks its host, as redis-cli treats it.
+/// Replaces a final `-h` without a host by a request for help, as redis-cli does.
 pub(crate) fn with_help(mut arguments: Vec<OsString>) -> Vec<OsString> {
     // A command that has begun, or an option that expects a value, has this word as its argument.
     let is_alone = |arguments: &[OsString]| {
@@ -90,8 +90,8 @@ fn is_tool(argument: &OsString) -> bool {
     <Tool as Subcommand>::has_subcommand(&argument.to_string_lossy())
 }
 
-/// Whether words that begin with the name of a tool are a command for the server: RESTORE of Redis has a key, and the
-/// tool `restore` only options.
+/// Whether words that begin with the name of a tool are a command for the server: Redis's RESTORE is followed by a key,
+/// the tool `restore` only by options.
 fn is_redis_command(words: &[OsString]) -> bool {
     matches!(words, [name, second, ..] if name == "restore" && !second.to_string_lossy().starts_with('-'))
 }

@@ -42,7 +42,7 @@ fn run(arguments: &Restore) -> Result<(), Outcome> {
     let encryption = encryption(&arguments.key)?;
     let manifest = manifest_in(&arguments.dir).map_err(failed)?;
     let output = arguments.out.as_deref().filter(|_| !arguments.dry_run);
-    // The data set may take long to load, so a file that cannot be written is reported before.
+    // Loading the data set may take long, so an output file that exists already is reported first.
     if let Some(present) = output.filter(|output| output.exists()) {
         return Err(print_error(&FileError::Exists(present.to_owned())));
     }

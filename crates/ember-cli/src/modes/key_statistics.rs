@@ -10,7 +10,7 @@ use super::largest::TYPES;
 use ember_client::Connection;
 use ember_client::put;
 
-/// The facts of a key.
+/// A key with its type, memory and number of elements.
 struct Key {
     name: Vec<u8>,
     /// The index in [`TYPES`].
@@ -19,7 +19,7 @@ struct Key {
     elements: u64,
 }
 
-/// The sums of a type.
+/// The sums over all keys of one type.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     keys: u64,

@@ -7,7 +7,7 @@ use ember_client::Connection;
 /// The maximum nesting depth of arguments: deeper than in any command.
 const DEPTH_MAX: usize = 16;
 
-/// The ends of the names that watch a command, and end its watches.
+/// The suffixes of the commands that open and end watches of a command.
 const WATCH_FORMS: [&str; 2] = [".WATCH", ".UNWATCH"];
 
 /// The commands of a server, sorted by name.

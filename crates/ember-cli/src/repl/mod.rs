@@ -155,8 +155,8 @@ impl Repl<'_> {
         prompt + "> "
     }
 
-    /// Runs a line, which may be a command of the session itself, such as HELP, or a comment: a line that begins with `#`,
-    /// which is the name of no command.
+    /// Runs a line, which may be a command of the session itself, such as HELP, or a comment: a line that begins with
+    /// `#`, because no command's name does.
     fn take(&mut self, line: &[u8]) -> Next {
         if line.trim_ascii_start().starts_with(b"#") {
             return Next::Line;

@@ -19,7 +19,7 @@ pub const NODES_MAX: usize = 10_000;
 
 /// The nodes of a cluster and the owners of its slots.
 ///
-/// There is always this node itself. The owner of a slot is a primary, and a replica replicates a primary.
+/// The topology always contains this node. The owner of a slot is a primary, and a replica replicates a primary.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Topology {
     nodes: Vec<Node>,
@@ -30,7 +30,7 @@ pub struct Topology {
     current_epoch: u64,
 }
 
-/// Why a change of slots is refused, in Redis's words.
+/// The reason why a change of slots is refused, in Redis's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotError {
     /// The slot to assign has an owner.

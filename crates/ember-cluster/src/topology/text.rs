@@ -28,7 +28,7 @@ pub struct LineError {
     pub reason: String,
 }
 
-/// Returns the description of a node that `CLUSTER NODES` shows to a client that uses TLS or not.
+/// Returns the description of a node in `CLUSTER NODES`, for a client with TLS (`uses_tls`) or without.
 pub fn describe(topology: &Topology, node: &Node, uses_tls: bool) -> String {
     let Address { ip, bus_port, hostname, .. } = &node.address;
     let port = node.address.client_port(uses_tls);
@@ -90,8 +90,7 @@ struct Parsed {
 
 /// Reads a topology from numbered lines; empty lines are skipped.
 ///
-/// # Errors
-/// Returns the first line that is wrong, alone or together with others.
+/// # Errors Returns the first invalid line, or a line that contradicts other lines.
 pub fn parse<'l>(lines: impl IntoIterator<Item = (usize, &'l str)>) -> Result<Topology, LineError> {
     let mut parsed: Vec<Parsed> = Vec::new();
     let mut current_epoch = 0;
@@ -121,7 +120,7 @@ pub fn parse<'l>(lines: impl IntoIterator<Item = (usize, &'l str)>) -> Result<To
     build(parsed, current_epoch, last)
 }
 
-/// Checks what several lines say together, and builds the topology.
+/// Checks that the lines do not contradict each other, and builds the topology.
 fn build(mut parsed: Vec<Parsed>, current_epoch: u64, last: usize) -> Result<Topology, LineError> {
     let of_line = |line: usize, reason: String| LineError { line, reason };
     let mut mine = parsed.iter().enumerate().filter(|(_, line)| line.is_myself);
@@ -179,7 +178,8 @@ fn parse_node(number: usize, words: &[&str]) -> Result<Parsed, String> {
     }
     let slots = words[WORDS_BEFORE_SLOTS..].iter().map(|word| parse_slots(word)).collect::<Result<_, _>>()?;
     let epoch = if matches!(role, Role::Primary) { epoch } else { 0 };
-    // A node without the name of a shard is alone in one that has the node's name, until it turns out to be a replica.
+    // A node without the name of a shard forms a shard with the node's own name, unless it is a replica: `build` then
+    // assigns the shard of its primary.
     let node = Node { name, shard: shard.unwrap_or(name), address, role, epoch };
     Ok(Parsed { number, node, has_shard: shard.is_some(), is_myself, slots })
 }
@@ -210,7 +210,8 @@ fn parse_address(word: &str) -> Result<(Address, Option<Name>), String> {
             Some(("nodename", text)) => address.human_name = checked(text, "node name")?,
             Some(("tls-port", text)) => address.tls_port = number_of(text, "tls-port")?,
             Some(("tcp-port", text)) => {
-                // In files of a Redis node with TLS between nodes, the port before it is the one for TLS.
+                // In files of a Redis node with `tls-cluster`, the port in the address is the TLS port, and `tcp-port`
+                // is the one without TLS.
                 address.tls_port = address.port;
                 address.port = number_of(text, "tcp-port")?;
             }
@@ -266,7 +267,7 @@ fn number_of<N: std::str::FromStr>(text: &str, what: &str) -> Result<N, String> 
     number.ok_or_else(|| format!("'{}' is not a number for {what}", text.escape_default()))
 }
 
-/// Returns a text that may be a part of a line.
+/// Returns the text if it can be a part of a line, otherwise an error.
 fn checked(text: &str, what: &str) -> Result<String, String> {
     let is_fit = |letter: char| letter.is_ascii_graphic() && !"\"'\\=,".contains(letter);
     let wrong = || format!("'{}' is not a valid {what}", text.escape_default());

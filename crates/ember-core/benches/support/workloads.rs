@@ -1,4 +1,4 @@
-//! The commands that the benchmarks `throughput` and `latency` measure, as batches that are prepared before.
+//! The commands that the benchmarks `throughput` and `latency` measure, as batches that are prepared in advance.
 
 use std::env;
 use std::time::{Duration, Instant};
@@ -16,7 +16,8 @@ const CALLS_MAX: u64 = 65_536;
 /// The number of fields of the hash.
 const FIELDS: u64 = 1000;
 
-/// The number of batches of each workload in a test: more than there are, so that the first one runs again.
+/// The number of batches of each workload that a test runs: more than a workload has, so that the first batch runs
+/// again.
 const TEST_ROUNDS: u64 = 600;
 
 /// Returns whether Cargo runs the benchmark as a test, which should be short.
@@ -24,7 +25,8 @@ fn is_test() -> bool {
     !env::args().any(|argument| argument == "--bench")
 }
 
-/// The numbers of keys: few enough for the caches of a core, and many more than those.
+/// Returns the numbers of keys: one that fits in the caches of a core, and one that is much larger. A test has one
+/// small number.
 pub(crate) fn key_counts() -> &'static [u64] {
     if is_test() { &[500] } else { &[10_000, 1_000_000] }
 }
@@ -99,8 +101,8 @@ pub(crate) fn workloads(keyspace: &Keyspace, keys: u64, batch: usize) -> Vec<Wor
 }
 
 impl Workload {
-    /// Runs the next batches, in time, and returns the sum of their times. Removing the value is not included. `record`
-    /// is called with the time of each series of batches, which has at most `series` batches.
+    /// Runs and times the next `rounds` batches, and returns the sum of their times. Removing the value is not
+    /// included. `record` is called with the time of each series of batches, which has at most `series` batches.
     pub(crate) fn run(
         &mut self,
         thread: &mut Thread<'_>,

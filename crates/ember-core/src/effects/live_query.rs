@@ -127,9 +127,9 @@ impl LiveQuery {
 
     /// Marks the query for evaluation, under the lock of one of its keys; returns false if it was marked already.
     ///
-    /// The caller needs no lock if no key has changed, but the receivers no longer have the same result
-    /// ([`Audience::set_known`]): an evaluation that has already cleared the mark either has read the audience before
-    /// that change or notifies all receivers.
+    /// The caller needs no lock if only the audience has changed, so that the receivers no longer have the same result
+    /// ([`Audience::set_known`]). A concurrent evaluation that has already cleared the mark either has read the
+    /// audience before that change or notifies all receivers.
     pub fn mark(&self) -> bool {
         // The locks of the keys order marks and evaluations. The load avoids a write to the cache line if the query is
         // marked already.

@@ -53,7 +53,7 @@ pub struct KeyHasher {
     kind: Kind,
 }
 
-/// The way from a key to its hash.
+/// The hash function of keys.
 #[derive(Clone, Copy)]
 enum Kind {
     Rapidhash,

@@ -154,7 +154,7 @@ fn write_field_expiry(sink: &mut impl CommandSink, name: &[u8], field: Field<'_>
     command(sink, &[b"HPEXPIREAT", name, at, b"FIELDS", b"1", field.name.bytes(&mut digits)])
 }
 
-/// A writer of a key's elements, several per command.
+/// A writer of a key's elements in commands of at most [`ELEMENTS_MAX`] elements.
 struct Elements<'s, S> {
     sink: &'s mut S,
     command: &'static [u8],

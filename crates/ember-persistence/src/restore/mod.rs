@@ -164,7 +164,7 @@ impl<'f> Files<'f> {
         self.directory.join(&file.name)
     }
 
-    /// Opens a file. One that the manifest names but that does not exist is an error of its own.
+    /// Opens a file; [`AofError::Missing`] if the manifest names a file that does not exist.
     fn reader(&self, file: &AofFile, ending: Ending) -> Result<Opened, RestoreError> {
         let path = self.path(file);
         let stored = match self.disk.open_to_read(&path) {

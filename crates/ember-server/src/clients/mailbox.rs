@@ -55,7 +55,7 @@ pub(crate) enum Message {
     State(Arc<State>),
     /// Send the replication stream to the replicas among your connections: there are new bytes.
     Feed,
-    /// End what your connections await of cluster slots that this node no longer serves.
+    /// End the blocked calls, subscriptions and watches of your connections in slots that this node no longer serves.
     SlotsLost,
     /// Retry the calls that wait for a condition to end.
     TryAgain,

@@ -75,7 +75,7 @@ pub(crate) fn apply_config(server: &Server, before: &Config, after: &Config) -> 
     Ok(())
 }
 
-/// Makes the workers end what their clients await of slots that this node no longer serves.
+/// Notifies the workers, which end blocked calls, subscriptions and watches in slots that this node no longer serves.
 fn notify_workers(server: &Server) {
     for worker in &server.workers {
         worker.mailbox.send(Message::SlotsLost);

@@ -1,4 +1,4 @@
-//! The beginning of a node: its topology is read, or it becomes a new node.
+//! Startup of a node: reads its topology, or creates that of a new node.
 
 use std::path::Path;
 
@@ -62,7 +62,7 @@ pub(super) fn path_of(config: &Config) -> &Path {
     Path::new(&config.cluster_config_file)
 }
 
-/// Returns the addresses that this node announces; `ip` is the known one.
+/// Returns the addresses that this node announces; `ip` is the known IP address.
 ///
 /// # Errors
 /// Returns an error if there is no port for other nodes.

@@ -7,9 +7,9 @@
 //! end <number of lines before it> crc=<8 hexadecimal digits>
 //! ```
 //!
-//! Each checksum is the CRC-32C of the checksum of the line before it and of its own line, so a changed, removed, added or
-//! moved line is detected, and so is a file that ends early. A file without the first line is one that was written by
-//! hand or by Redis: it contains the lines of the topology without checksums, and comments after `#`.
+//! Each checksum is the CRC-32C of the checksum of the line before it and of its own line, so a changed, removed, added
+//! or moved line is detected, and so is a file that ends early. A file without the first line was written by hand or by
+//! Redis: it contains the lines of the topology without checksums, and comments after `#`.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -91,7 +91,7 @@ fn parse(bytes: &[u8]) -> Result<Topology, LineError> {
     if !bytes.starts_with(FIRST_WORD) {
         return topology::parse(lines.into_iter().filter(|(_, line)| !line.trim_start().starts_with('#')));
     }
-    // After the end of the last line is the empty rest.
+    // The text after the last line end is empty.
     let rest = lines.pop().filter(|(_, line)| line.is_empty());
     rest.ok_or_else(|| LineError { line: lines.len() + 1, reason: "the last line has no end".to_owned() })?;
     let mut before = 0;

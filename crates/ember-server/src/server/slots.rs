@@ -24,7 +24,7 @@ pub(crate) const DOWN_ERROR: &str = "CLUSTERDOWN The cluster is down";
 
 const CROSS_SLOT_ERROR: &str = "CROSSSLOT Keys in request don't hash to the same slot";
 
-/// The topology and what follows from it for all slots.
+/// The topology, and the state of the cluster that follows from it.
 pub(crate) struct View {
     pub(crate) topology: Topology,
     /// Whether the cluster serves commands: enough slots have an owner.

@@ -1,4 +1,5 @@
-//! Slots that this cluster node no longer serves: the clients of this worker that await something of them are notified.
+//! Slots that this cluster node no longer serves: ends blocked calls, subscriptions and watches of this worker's
+//! clients in them.
 
 use std::sync::atomic::Ordering;
 

@@ -1,4 +1,4 @@
-//! A node that knows no other one.
+//! A node that knows no other node.
 
 use ember_testkit::Value;
 

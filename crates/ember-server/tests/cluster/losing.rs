@@ -1,4 +1,4 @@
-//! Slots that a node gives up: what clients await there ends.
+//! Slots that a node gives up: blocked calls, subscriptions and watches in them end.
 
 use ember_testkit::{RawClient, Server, Value, wait_until};
 
@@ -30,7 +30,7 @@ fn blocked_calls_end_with_an_error() {
         assert_eq!(read(client), Value::Error(NOT_SERVED.as_bytes().to_vec()));
         assert_eq!(admin.run("RPUSH b 1"), Value::Integer(1));
         assert_eq!(read(other).elements().unwrap().len(), 2);
-        // If the whole cluster is down, that is the reason.
+        // If the whole cluster is down, the error states that reason.
         client.send_command(&["BLPOP", "b", "0"]).unwrap();
         wait_until("it is blocked", || admin.info_number("blocked_clients") == 1);
         assert_ok(admin, "CONFIG SET cluster-require-full-coverage yes");

@@ -68,13 +68,13 @@ impl Node {
         self.server.client()
     }
 
-    /// Returns the error for a client that must go to this node.
+    /// Returns the error that redirects a client to this node.
     fn moved(&self, slot: u16) -> String {
         format!("MOVED {slot} 127.0.0.1:{}", self.port)
     }
 }
 
-/// What a line of `nodes.conf` says about a node: its slots, or the number of the node that it replicates.
+/// The part of a line of `nodes.conf` that differs between nodes: the slots, or the number of the replicated node.
 enum Part<'p> {
     Slots(&'p str),
     ReplicaOf(usize),

@@ -71,7 +71,7 @@ fn a_bgsave_is_a_consistent_snapshot_under_writes() {
                     }
                 });
             }
-            // Every number up to n has its key, and none above it.
+            // In a consistent snapshot, the keys `number:1` to `number:n` exist, and no key with a higher number.
             let (mut other, is_over) = (server.client(), &is_over);
             scope.spawn(move || {
                 for number in 1.. {

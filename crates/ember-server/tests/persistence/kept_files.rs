@@ -85,13 +85,13 @@ fn switched_off_nothing_is_kept() {
         client.run("SET key 1");
         rewrite(&mut client);
         assert_eq!(files(&directory.0).len(), 3);
-        // At run time.
+        // A time of 0 that is set at run time removes the kept files.
         assert_eq!(client.run("CONFIG SET aof-keep-seconds 0"), Value::ok());
         wait_until("the files are removed", || client.info("aof_kept_bytes") == "0");
         assert_eq!(files(&directory.0).len(), 2);
         rewrite(&mut client);
         assert_eq!(files(&directory.0).len(), 2);
-        // At the next start.
+        // The next startup without `aof-keep-seconds` removes the kept files, too.
         assert_eq!(client.run("CONFIG SET aof-keep-seconds 3600"), Value::ok());
         rewrite(&mut client);
         assert_eq!(files(&directory.0).len(), 4);

@@ -47,7 +47,8 @@ fn bf_insert(call: &mut Call<'_, '_>) -> CommandResult {
                 2
             }
             b'e' => {
-                // An integer that is no factor is refused after all options, as the other values are.
+                // An integer that is not a valid factor is refused after all options are parsed, like the other invalid
+                // values.
                 let number = number::parse_i64(value()?).ok_or("Bad expansion")?;
                 creation.expansion =
                     if number < 1 { 0 } else { expansion(value()?).ok_or("Bad expansion")? };

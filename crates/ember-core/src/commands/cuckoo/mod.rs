@@ -47,14 +47,14 @@ fn create(
     Ok(filter)
 }
 
-/// How a command adds items.
+/// The properties of a command that adds items.
 #[derive(Clone, Copy)]
 struct Insertion {
     /// The name of the command.
     event: &'static str,
     /// The capacity of the filter that is created if the key is missing; `None` if none is created.
     capacity: Option<u64>,
-    /// Whether only items are added that the filter does not seem to contain.
+    /// Whether items that the filter seems to contain are skipped.
     is_unique: bool,
     /// Whether the reply is an array.
     is_multi: bool,

@@ -1,5 +1,5 @@
-//! Access of JSON commands to documents: paths, selected values, edits of all of them, and errors, whose texts are those
-//! of RedisJSON.
+//! Access of JSON commands to documents: parses paths, selects and edits values, and returns errors with RedisJSON's
+//! texts.
 
 use std::collections::HashMap;
 
@@ -66,7 +66,7 @@ impl From<EditError> for CommandError {
     }
 }
 
-/// Returns the error for a key of another type instead of that of other commands.
+/// Replaces `WRONGTYPE` by RedisJSON's error for a key of another type; returns other errors unchanged.
 pub(super) fn other_type(error: CommandError) -> CommandError {
     if error == CommandError::WrongType { OTHER_TYPE.into() } else { error }
 }
@@ -164,8 +164,8 @@ pub(super) type Edit<'c, R> = (R, Option<Change<'c>>);
 /// if the value has another type. A value that is selected several times is edited once. `depth` is the number of
 /// nested containers of the deepest added value.
 ///
-/// With a legacy path, only the last result is returned; without a value of the right type, an error, which describes
-/// the others by `or`.
+/// With a legacy path, returns only the last result. If no selected value has the right type, returns an error, in
+/// which `or` describes the unsuitable values.
 pub(super) fn edit_selected<'c, R: Clone>(
     call: &mut Call<'_, '_>,
     path: &Path<'_>,

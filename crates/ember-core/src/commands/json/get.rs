@@ -56,9 +56,9 @@ const OPTION_BYTES_MAX: usize = "NOESCAPE".len();
 pub(super) enum Shape {
     /// Text.
     Text,
-    /// Values that are no containers as such, containers as text.
+    /// Scalars as RESP3 values, containers as text.
     Expand1,
-    /// All values as such.
+    /// All values as RESP3 values.
     Expand,
 }
 
@@ -172,8 +172,8 @@ fn print_found(
     checked
 }
 
-/// Appends an object with a member for each path. Invalid paths are left out. If one is no legacy path, all values are
-/// arrays.
+/// Appends an object with a member for each path. Invalid paths are left out. If one of the paths is not a legacy path,
+/// all values are arrays.
 fn print_paths(json: &Json, options: &Options<'_>, text: &mut Vec<u8>) -> Result<(), CommandError> {
     let parsed = options.paths.iter().map(|path| Path::parse(path));
     let is_legacy = parsed.clone().all(|path| path.is_ok_and(|path| path.is_legacy));
@@ -264,7 +264,7 @@ fn mget(call: &mut Call<'_, '_>) -> AttemptResult {
     }
     let mut texts = Vec::with_capacity(keys.len());
     for arg in keys {
-        // A key of another type, or without the value, is not an error; its reply is null.
+        // The reply for a missing value or a key of another type is null, not an error.
         let json = call.keys.value::<Json>(arg).ok().flatten();
         let mut text = Vec::new();
         let printed = match (json, &path) {

@@ -49,7 +49,7 @@ fn combine(
     }
     let mut path = path?;
     let (is_resp3, is_legacy) = (call.reply.is_resp3(), path.is_legacy);
-    // In RESP3, legacy paths are treated like others.
+    // In RESP3, legacy paths are treated like JSONPaths.
     path.is_legacy &= !is_resp3;
     let mut operand = None;
     let quoted = path.full.clone();

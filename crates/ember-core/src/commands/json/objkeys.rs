@@ -56,7 +56,7 @@ fn objkeys(call: &mut Call<'_, '_>) -> AttemptResult {
         };
         let selected = path.and_then(|path| Ok((select(json, &path)?, path)));
         let (found, path) = match selected {
-            // With a legacy path, an invalid path is one without a value.
+            // An invalid legacy path is treated like a path that selects nothing.
             Err(_) if is_legacy => {
                 reply.null();
                 return Ok(());

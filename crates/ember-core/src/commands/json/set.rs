@@ -40,7 +40,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     ),
 ];
 
-/// When a value is set.
+/// The condition under which a value is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Condition {
     Always,
@@ -136,7 +136,7 @@ pub(super) fn set_in(
     if condition == Condition::IfExists { Ok(false) } else { add_in(json, path, parsed) }
 }
 
-/// Adds the member that a path names to an existing object without such a member; returns whether there is one.
+/// Adds the member that a path names to each selected object that lacks it; returns whether a member was added.
 pub(super) fn add_in(json: &mut Json, path: &Path<'_>, parsed: &Parsed) -> Result<bool, CommandError> {
     let (last, before) = path.split_last().ok_or("Err wrong static path")?;
     let Last::Name(name) = last else {
@@ -177,7 +177,7 @@ struct Pending {
 
 fn set_several(call: &mut Call<'_, '_>, parsed: Vec<Result<Parsed, String>>) -> CommandResult {
     let args = call.args;
-    // The documents are stored only when all calls are known to succeed.
+    // The documents are stored only when all of them are known to be valid.
     let mut pending: Vec<Pending> = Vec::new();
     let mut places = std::collections::HashMap::new();
     for (arg, parsed) in (1..args.len()).step_by(3).zip(parsed) {

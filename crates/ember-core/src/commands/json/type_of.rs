@@ -28,7 +28,7 @@ fn type_of(call: &mut Call<'_, '_>) -> AttemptResult {
         let types = match json {
             None => None,
             Some(json) => {
-                // With a legacy path, an invalid path is one without a value.
+                // An invalid legacy path is treated like a path that selects nothing.
                 let selected = access::path(args, 2).and_then(|path| select(json, &path));
                 let is_legacy = args.get(2).is_none_or(Path::is_legacy_text);
                 match selected {

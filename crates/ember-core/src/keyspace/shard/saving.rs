@@ -4,9 +4,10 @@
 //! While a shard has a [`Saving`], entries whose generation differs from the shard's are older than the snapshot and
 //! not saved yet. A checkpoint uses a separate generation, and only for entries that the store does not contain: its
 //! walk visits only the places with such entries, and leaves all other entries unchanged ([`Ages`]). A worker that is
-//! about to change an unsaved entry hands the entry over first. The walk saves the other entries in the order of their
-//! tags, so it continues at the right place even if the table has changed between two steps. A saved entry is assigned
-//! the shard's generation, which new entries have from the beginning, so no entry is saved twice.
+//! about to change an unsaved entry first appends the entry to the snapshot's queue. The walk saves the other entries
+//! in the order of their tags, so it continues at the right place even if the table has changed between two steps. A
+//! saved entry is assigned the shard's generation, which new entries have from the beginning, so no entry is saved
+//! twice.
 //!
 //! Values that are *apart* (referenced by a pointer, and not small) are shared, not copied: this takes constant time
 //! under the lock, whatever their size. A change of a shared *heavy* value would copy the whole value. To avoid such

@@ -160,7 +160,7 @@ fn element_range(doc: &[u8], at: usize, elements: &Range<usize>) -> (Range<usize
     (from..to.unwrap_or(end), gone)
 }
 
-/// Replaces bytes of the innermost container of `chain`, which then has `more` elements more.
+/// Replaces bytes of the innermost container of `chain`; `more` is the change of its number of elements.
 fn replace(doc: &mut Vec<u8>, chain: &[usize], range: Range<usize>, bytes: &[u8], more: isize) {
     let mut growth = bytes.len() as isize - range.len() as isize;
     if growth == 0 && more == 0 {

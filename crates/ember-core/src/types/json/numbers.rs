@@ -16,7 +16,7 @@ pub enum Number {
 /// The largest magnitude of the integer in a decimal fraction: with more bytes, the double itself is as short.
 const MANTISSA_MAX: f64 = i32::MAX as f64;
 
-/// The most digits after the decimal point of a decimal fraction.
+/// The maximum number of digits after the decimal point of a decimal fraction.
 const EXPONENT_MAX: usize = 7;
 
 const POWERS: [f64; EXPONENT_MAX + 1] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7];

@@ -49,7 +49,7 @@ const INT_BYTES: [usize; 5] = [1, 2, 3, 4, 8];
 /// The maximum number of nested containers: as many as a text may have.
 pub const DEPTH_MAX: usize = 128;
 
-/// The most bytes of a number.
+/// The maximum number of bytes of a number.
 pub const NUMBER_BYTES_MAX: usize = 9;
 
 /// The largest head of a container in bytes.

@@ -37,8 +37,8 @@ const LN_2_SQUARED: f64 = 0.480_453_013_918_201;
 /// The maximum number of bits per item: the smallest positive error rate needs 1,075.
 const HASHES_MAX: u32 = 2048;
 
-/// The maximum number of links. The last of a chain whose links do not grow has an error rate above the smallest
-/// number.
+/// The maximum number of links. In a chain whose links do not grow, the error rate halves with each link, and that of
+/// the last link is still above the smallest positive double.
 pub const LINKS_MAX: usize = 1100;
 
 const SEED_64: u64 = 0xC6A4_A793_5BD1_E995;

@@ -1,7 +1,7 @@
 //! Sketches: values of bounded size that summarize streams of items.
 //!
-//! Each takes the same states as the one of RedisBloom 2.8, bit for bit, so that serialized values can be exchanged in
-//! both directions.
+//! Each has the same states as its counterpart in RedisBloom 2.8, bit for bit, so that serialized values can be
+//! exchanged in both directions.
 
 mod blocks;
 pub mod bloom;

@@ -1,5 +1,6 @@
-//! t-digests: estimates of the quantiles of a stream of numbers, most exact near both ends (Dunning, Ertl, "Computing
-//! Extremely Accurate Quantiles Using t-Digests", 2019; the merging variant with the scale function k2's bound).
+//! t-digests: estimates of the quantiles of a stream of numbers, most accurate near both ends (Dunning, Ertl,
+//! "Computing Extremely Accurate Quantiles Using t-Digests", 2019; the merging variant with the scale function k2's
+//! bound).
 //!
 //! Numbers are buffered as nodes of weight 1 after the merged nodes. When all places are used, the nodes are sorted and
 //! neighbors are merged as far as their place in the distribution allows.

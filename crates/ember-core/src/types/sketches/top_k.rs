@@ -246,7 +246,8 @@ impl TopK {
         &self.rows().heap
     }
 
-    /// Increases the count of an item; returns the item that has left the list for it. O(depth · increment + items).
+    /// Increases the count of an item; returns the item that it has displaced from the list. O(depth · increment +
+    /// items).
     pub fn add(&mut self, item: &[u8], increment: u32) -> Option<Box<[u8]>> {
         let rows = self.0.as_deref_mut().expect("a sketch that is kept has counters");
         let fingerprint = murmur2(item, FINGERPRINT_SEED);

@@ -64,7 +64,7 @@ fn a_user_logs_in_and_sees_figures_update() {
         browser.wait_for(
             "/: [\\d,.]+( [kM])? \\/ s$/.test(document.querySelector('#throughput .tip').innerText)",
         );
-        // It does not cover the scale.
+        // The description does not cover the chart's scale.
         let gap = browser.run(
             "const box = (part) => document.querySelector(`#throughput ${part}`).getBoundingClientRect();
              return box('.tip').top - box('.scale').bottom",

@@ -238,7 +238,7 @@ fn hot_and_big_keys_clients_and_the_slow_log_are_shown() {
     client.run("CONFIG SET slowlog-log-slower-than 1000000");
     browser.click_button("//nav", "Slow log");
     browser.wait_for_text("#main tbody", "SET slow-key v");
-    // A time is on one line.
+    // The time of a call is shown on one line.
     browser.resize(900, 900);
     let lines = "const range = document.createRange();
         range.selectNodeContents(document.querySelector('#main td.when'));

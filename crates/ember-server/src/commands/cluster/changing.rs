@@ -45,7 +45,7 @@ fn named_slots(args: Args<'_>) -> Result<Vec<u16>, CommandError> {
     (2..args.len()).map(|arg| slot(args, arg)).collect()
 }
 
-/// Returns the slots that the arguments name by the first and the last one of ranges.
+/// Returns the slots of the ranges in the arguments, each given by its first and its last slot.
 fn named_ranges(args: Args<'_>, command: &str) -> Result<Vec<u16>, CommandError> {
     if args.len() % 2 == 1 {
         return Err(CommandError::WrongArity(command.to_owned().into()));
