@@ -308,7 +308,7 @@ fn tiers_are_enabled_and_disabled() {
     let tier = |walk: &Walk| walk.client(EMBER).run("TIERING TIER page:1").text();
     wait_until("the value is cold", || tier(&walk) != "hot");
     assert_eq!(walk.follow(&format!("```sh\nember-cli -p 6380 SHUTDOWN{without}"), |_| false), 3);
-    assert_eq!(walk.client(EMBER).run("GET page:1"), Value::from("sent away and still there"));
+    assert_eq!(walk.client(EMBER).run("GET page:1"), Value::from("demoted and still readable"));
     end(walk);
 }
 

@@ -177,7 +177,7 @@ struct Pending {
 
 fn set_several(call: &mut Call<'_, '_>, parsed: Vec<Result<Parsed, String>>) -> CommandResult {
     let args = call.args;
-    // The documents are stored only when all of them are known to be valid.
+    // The documents are stored only after all values have been set in copies without an error.
     let mut pending: Vec<Pending> = Vec::new();
     let mut places = std::collections::HashMap::new();
     for (arg, parsed) in (1..args.len()).step_by(3).zip(parsed) {
