@@ -17,8 +17,8 @@ LIVE_WATCHERS ?= 1000
 LIVE_KILLS ?= 350
 # Failovers by Sentinel in each of four tests in `make test-long`.
 SENTINEL_FAILOVERS ?= 50
-# Commands that servers of each kind replicate to replicas of each kind there, and how often links between two break; MB
-# of data in a full sync while the primary is written to, and seconds for which a replica is stopped.
+# Tests of replication in `make test-long`: commands for each pair of servers; broken links of each pair; MB of data in
+# a full sync under writes; seconds for which a replica is stopped.
 REPLICA_COMMANDS ?= 100000
 LINK_CUTS ?= 200
 COPY_MEGABYTES ?= 5000

@@ -97,7 +97,7 @@ fn every_test_of_redis_benchmark_runs_and_is_reported() {
         assert_eq!(cells[9..12], ["1000", "0", "0"], "{cells:?}");
         let number = |index: usize| cells[index].parse::<f64>().unwrap();
         assert!(number(1) > 0.0 && number(13) > 0.0 && number(15) >= 0.0, "{cells:?}");
-        // In the order minimum, median, 95, 99 and 99.9 percent, maximum.
+        // The latencies in the order minimum, median, p95, p99, p99.9 and maximum.
         let times: Vec<f64> = [3, 4, 5, 6, 8, 7].into_iter().map(number).collect();
         assert!(times.is_sorted(), "{cells:?}");
     }

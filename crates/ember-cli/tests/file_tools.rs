@@ -318,7 +318,7 @@ fn the_data_set_of_an_earlier_time_is_written_to_an_rdb_file() {
             "nothing is written, because of --dry-run",
         ]
     );
-    // Nothing is overwritten, and nothing else is written.
+    // An existing file is not overwritten, and no other file is written.
     let run = folder.run(&["restore", "--to", "1042", "--out", "second"]);
     assert_eq!((run.code, run.err.contains("second already exists")), (2, true), "{run:?}");
     assert_eq!(folder.originals(), before);
@@ -347,7 +347,7 @@ fn a_time_that_the_files_do_not_contain_is_an_error_that_names_those_they_contai
     assert!(run.code == 2 && run.err.contains("it is in the future; the files contain from"), "{run:?}");
     for to in ["", "0", "-1", "yesterday", "1h", "2026-11-26T25:00:00Z", "1.5"] {
         let run = folder.run(&["restore", "--to", to, "--out", "new.rdb"]);
-        assert!(run.code == 2 && run.err.contains(&format!("--to: '{to}' is no moment")), "{to}: {run:?}");
+        assert!(run.code == 2 && run.err.contains(&format!("--to: '{to}' is not a time")), "{to}: {run:?}");
     }
     // Damage after the time is no obstacle; damage before it is named.
     flip_in_the_middle(&folder.increment(1));
@@ -402,7 +402,7 @@ fn the_directory_of_a_restore_must_contain_one_aof() {
     let run = restore(&["--dry-run"]);
     assert!(run.code == 2 && run.err.contains("several AOFs"), "{run:?}");
     fs::remove_dir_all(folder.path("other")).unwrap();
-    // The log of a store is no data set.
+    // The log of a store is not a data set, so it cannot be restored.
     fill_store(EngineKind::Redb, &folder.0, &Encryption::off());
     let run = restore(&["--dry-run"]);
     assert!(run.code == 2 && run.err.contains("is in a store of redb"), "{run:?}");

@@ -92,7 +92,7 @@ impl Reader {
     fn include(&mut self, words: &[String], directory: &Path, depth: usize) -> Result<(), String> {
         let [pattern] = words else { return Err("wrong number of arguments".to_owned()) };
         if depth > INCLUDE_DEPTH_MAX {
-            return Err(format!("more than {INCLUDE_DEPTH_MAX} files deep"));
+            return Err(format!("nested more than {INCLUDE_DEPTH_MAX} files deep"));
         }
         for path in expand(&directory.join(pattern)) {
             self.files += 1;
@@ -147,8 +147,8 @@ fn built_in(module: &str) -> Option<&'static str> {
     BUILT_IN_MODULES.into_iter().find(|&(name, _)| file == Some(name)).map(|(_, notice)| notice)
 }
 
-/// Returns why a directive of Redis, with its first word, has no parameter here; `None` for a name that Redis does not
-/// know either. `name` is in small letters.
+/// Returns why ember has no parameter for a directive of Redis; `None` if Redis does not have the directive either.
+/// `name` is in small letters; `first` is the first word of the value.
 pub(super) fn unsupported(name: &str, first: &str) -> Option<String> {
     match name {
         "loadmodule" => Some(format!("modules are not supported, so '{first}' cannot be loaded")),
@@ -364,7 +364,7 @@ mod tests {
         let directory = TestDirectory::new();
         let path = directory.write("loop.conf", "include loop.conf\n");
         let found = errors(read(Path::new(&path)).unwrap());
-        assert_eq!(found, [format!("{path}:1: include: more than 16 files deep")]);
+        assert_eq!(found, [format!("{path}:1: include: nested more than 16 files deep")]);
         let path = directory.write("fan.conf", "include *.conf\ninclude *.conf\n");
         std::fs::remove_file(directory.path("loop.conf")).unwrap();
         for name in ["f1.conf", "f2.conf"] {

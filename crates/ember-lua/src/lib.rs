@@ -66,7 +66,8 @@ mod tests {
                 }
                 bytes[at] = b'x';
             }
-            // Among 600 hashes of 32 bits, two are equal for one in 24,000 lengths.
+            // 600 random hashes of 32 bits contain two equal ones with a probability of 1 in 24,000, so one collision
+            // is accepted.
             assert!(hashes.len() >= 3 * length, "length {length}: {} of {}", hashes.len(), 3 * length + 1);
         }
         let zeros: HashSet<u32> = (0..1000).map(|length| hash(&vec![0; length])).collect();

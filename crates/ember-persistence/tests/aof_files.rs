@@ -256,7 +256,7 @@ fn altered_bytes_never_cut_off_later_batches() {
         let at = place(bytes, random);
         let end = bytes.len().min(at + 1 + random.below(3));
         for byte in &mut bytes[at..end] {
-            // In some cases, digits remain digits.
+            // Changing only the lowest bit often changes a digit to another digit.
             *byte ^= if random.chance(50) { 1 } else { 1 + random.below(255) as u8 };
         }
         at..end

@@ -373,7 +373,7 @@ fn a_power_cut_leaves_every_moment_before_the_last_fsync() {
             life.check(&left, to_s);
         }
         life.check(&left, durable_s);
-        // The torn end is left out as at a start, and a transaction is never cut.
+        // The torn end is omitted, as at startup, and a transaction is restored as a whole or not at all.
         let (found, _) = values_at(&left, NOW_S, encryption).unwrap();
         let torn = found.keys().filter(|(_, name)| name == b"torn").count();
         assert!(torn <= 1);
@@ -417,7 +417,7 @@ fn files_are_kept_for_the_configured_time_and_no_longer() {
     let range = range.unwrap();
     assert!(range.oldest_s <= life.now_s - KEEP_S && range.newest_s <= life.now_s, "{range}");
     life.check(&disk, range.oldest_s);
-    // When switched off, everything is removed at the next opportunity, even by a new process.
+    // Without a time to keep files, the next call removes all kept files, even in a new process.
     let mut aof =
         AofDirectory::open(&disk, Path::new(DIRECTORY), "appendonly.aof", &Encryption::off()).unwrap();
     assert!(aof.kept_bytes() > 0);
@@ -523,7 +523,7 @@ fn changes_without_times_are_never_attributed_to_a_moment() {
         let why = Unknown::Undated { after_s: Some(base_s), before_s: None };
         assert_eq!(unknown(disk.as_ref(), to_s), (why, range));
     }
-    // Whatever their times, all changes are before now.
+    // A restore to the present includes all changes, whatever their timestamps.
     life.check(&disk, NOW_S);
     // A later time shows that the changes are earlier.
     life.has_times = true;
@@ -646,7 +646,7 @@ fn a_full_disk_leaves_no_file() {
         }
         life.disk.set_faults(Faults::default());
         restored.save(&shared, Path::new(OUTPUT), &codes, NOW_S, &encryption).unwrap();
-        // Nothing is overwritten.
+        // An existing file is not overwritten.
         let error = restored.save(&shared, Path::new(OUTPUT), &codes, NOW_S, &encryption).unwrap_err();
         assert!(matches!(error, FileError::Exists(_)), "{error}");
     }

@@ -8,8 +8,8 @@
 //! | `-90s`, `-5m`, `-1h`, `-2d`, `-1w`, `-1y` | before now; a day has 24 hours, a year 365 days |
 //! | `now` | now |
 //!
-//! Everything else is an error, never "now": so are an empty text and `0`, because a script with an empty variable would
-//! otherwise mean another moment than its author.
+//! Everything else is an error, never "now": so are an empty text and `0`, because a script with an empty variable
+//! would otherwise select another moment than its author intended.
 
 use crate::number::parse_u64;
 
@@ -42,7 +42,7 @@ pub fn parse_moment(text: &str, now_ms: i64) -> Result<i64, String> {
     };
     parsed.filter(|moment_ms| (1..=MOMENT_MAX_MS).contains(moment_ms)).ok_or_else(|| {
         format!(
-            "'{text}' is no moment: use Unix time in seconds or milliseconds, a time like 2023-11-14T22:13:20Z, a time \
+            "'{text}' is not a time: use Unix time in seconds or milliseconds, a time like 2023-11-14T22:13:20Z, a time \
              before now like -1h (s, m, h, d, w, y), or now"
         )
     })
@@ -232,7 +232,7 @@ mod tests {
             "2023-11-14T22:13:20é",
         ] {
             let error = parse_moment(text, NOW_MS).unwrap_err();
-            assert!(error.starts_with(&format!("'{text}' is no moment")), "{text}: {error}");
+            assert!(error.starts_with(&format!("'{text}' is not a time")), "{text}: {error}");
         }
     }
 

@@ -598,9 +598,9 @@ impl Bounds {
     }
 }
 
-/// Parses as many complete arguments as `rest` (the end of an input of `input_len` bytes) begins with, at most `left`,
-/// and adds them to `spans`. Returns how many arguments are still missing, and the bytes after the last parsed one.
-/// Stops before an argument that is cut off, longer than `len_max`, or malformed.
+/// Parses the complete arguments at the beginning of `rest`, which is the end of an input of `input_len` bytes, but at
+/// most `left` of them, and adds them to `spans`. Returns how many arguments are still missing, and the bytes after the
+/// last parsed one. Stops before an argument that is cut off, longer than `len_max`, or malformed.
 #[inline(always)]
 fn bulk_arguments<'a>(
     mut rest: &'a [u8],

@@ -108,7 +108,7 @@ pub fn parse<'l>(lines: impl IntoIterator<Item = (usize, &'l str)>) -> Result<To
             _ => {
                 let node = parse_node(number, &words).map_err(wrong)?;
                 if parsed.iter().any(|other| other.node.name == node.node.name) {
-                    return Err(wrong(format!("node {} is there twice", node.node.name)));
+                    return Err(wrong(format!("node {} occurs twice", node.node.name)));
                 }
                 if parsed.len() == NODES_MAX {
                     return Err(wrong(format!("there are more than {NODES_MAX} nodes")));
@@ -135,7 +135,7 @@ fn build(mut parsed: Vec<Parsed>, current_epoch: u64, last: usize) -> Result<Top
         if let Some(primary) = node.primary() {
             let wrong = |reason: &str| of_line(*number, format!("node {primary}, its primary, {reason}"));
             let found = parsed.iter().find(|line| line.node.name == primary);
-            let found = found.ok_or_else(|| wrong("is not there"))?;
+            let found = found.ok_or_else(|| wrong("does not exist"))?;
             if found.node.is_replica() {
                 return Err(wrong("is a replica itself"));
             }
@@ -164,7 +164,10 @@ fn build(mut parsed: Vec<Parsed>, current_epoch: u64, last: usize) -> Result<Top
 
 fn parse_node(number: usize, words: &[&str]) -> Result<Parsed, String> {
     if words.len() < WORDS_BEFORE_SLOTS {
-        return Err(format!("a node has at least {WORDS_BEFORE_SLOTS} words, here are {}", words.len()));
+        return Err(format!(
+            "a node needs at least {WORDS_BEFORE_SLOTS} words, but the line has {}",
+            words.len()
+        ));
     }
     let name = name_of(words[0])?;
     let (address, shard) = parse_address(words[1])?;
@@ -339,7 +342,7 @@ mod tests {
             (format!("{mine} 5-4"), 1, "not a range of slots"),
             (format!("{mine} +1"), 1, "not a number for a slot"),
             (format!("{mine} [5->-{B}]"), 1, "being moved"),
-            (format!("{mine} 1\n{mine} 2"), 2, "is there twice"),
+            (format!("{mine} 1\n{mine} 2"), 2, "occurs twice"),
             (format!("{mine} 1 1"), 1, "slot 1 has two owners"),
             (format!("{mine}\n{B} :1@2 myself,master - 0 0 1 connected"), 2, "second node"),
             (format!("{mine}\n{B} :1@2 master - 0 0 1 connected 3\n\nvars x"), 4, "at least 8 words"),

@@ -174,7 +174,7 @@ fn is_demotable(data: &ShardData, entry: EntryRef<'_>, rules: &DemotionRules) ->
 }
 
 impl Turn {
-    /// Returns for how long a value was not used, or under an LFU policy how rarely it was used; the value with the
+    /// Returns the idle time of a value, or under an LFU policy the inverse of its access counter; the value with the
     /// largest result is demoted first. Policies that ignore use are treated as LRU, because demotion loses no value.
     fn idleness(&self, clock: u32) -> u64 {
         match self.settings.policy {

@@ -130,8 +130,8 @@ pub struct KeyspaceOptions {
     pub hash_function: HashFunction,
     /// The current Unix time in ms: no key expires earlier.
     pub now_ms: i64,
-    /// What the keyspace records about its keys. With [`RecordKinds::SLOTS`], the shard of a key follows from its cluster
-    /// slot.
+    /// The records that the keyspace keeps about its keys. With [`RecordKinds::SLOTS`], the shard of a key follows from
+    /// its cluster slot.
     pub records: RecordKinds,
 }
 

@@ -1,5 +1,5 @@
-//! What a shard records about the keys of a database in addition to their entries: sorted names, for a store that returns
-//! keys in order; and the number of keys in each slot, for a node of a cluster.
+//! The records of a shard about the keys of a database, in addition to their entries: sorted names, for a store that
+//! returns keys in order; and the number of keys in each slot, for a node of a cluster.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -15,7 +15,7 @@ use crate::memory::size_class;
 const NAME_OVERHEAD_BYTES: usize = 24;
 
 bitflags! {
-    /// What a shard records about its keys.
+    /// The kinds of records that a shard keeps about its keys.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct RecordKinds: u8 {
         /// Their names, sorted.

@@ -42,7 +42,7 @@ pub struct Database {
     due: usize,
     /// The number of entries with elements that have an expiry.
     expiring: usize,
-    /// What the shard records about its keys; `None` if it records nothing or there were no keys.
+    /// The records about the keys; `None` if the shard keeps no records or there were no keys.
     records: Option<Box<KeyRecords>>,
 }
 
@@ -119,7 +119,7 @@ pub struct ShardData {
     queried: TagFilter,
     /// Whether the shard has changed since [`ShardData::take_growth`].
     is_changed: bool,
-    /// What the databases record about their keys.
+    /// The kinds of records that the databases keep about their keys.
     kinds: RecordKinds,
     /// Whether the keys have observers other than live queries.
     has_clients: bool,

@@ -3,13 +3,13 @@
 //!
 //! ```text
 //! begin             exclusive access: each shard's generation changes, so all entries have an older one
-//! before a change   an entry that is still to be saved is handed over      [`crate::keyspace::shard`]
+//! before a change   an entry that is still to be saved is saved first, as a *preimage*    [`crate::keyspace::shard`]
 //! the walk          [`Walker`]s, on any number of threads: shard by shard, a few entries under the lock at a time
 //! the rest          [`Saver::next_piece`], on the writing thread: heavy values one at a time, shared and not copied
 //! ```
 //!
-//! Saved data wait in a queue as [`Piece`]s. While the queue is full, the walk pauses, and calls that would hand over
-//! more entries wait ([`crate::keyspace::shard::ShardData::must_wait`]). So a snapshot's memory is bounded by
+//! Saved data wait in a queue as [`Piece`]s. While the queue is full, the walk pauses, and calls that would add
+//! preimages wait ([`crate::keyspace::shard::ShardData::must_wait`]). So a snapshot's memory is bounded by
 //! [`QueueLimits`], whatever the values' sizes and the disk's speed, plus the entries removed or changed without
 //! waiting (by expiry, and by scripts that access undeclared keys). [`HeldBack`] reports this memory for the memory
 //! limit.

@@ -303,7 +303,7 @@ mod tests {
             }
         }
         assert_eq!(notes.run.len(), units.len());
-        // A helper that comes late finds no lane to run.
+        // A helper that starts late finds no lane to run.
         lanes.help(0, &mut notes);
         assert_eq!(notes.run.len(), units.len());
     }

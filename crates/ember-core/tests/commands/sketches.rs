@@ -732,7 +732,7 @@ fn damaged_payloads_and_headers_are_refused_or_usable() {
         for _ in 0..400 {
             let mut damaged = payload.clone();
             for _ in 0..=random.below(3) {
-                // The kind, the number of the module and the footer stay.
+                // The kind, the number of the module and the footer are not damaged.
                 let at = 10 + random.below(damaged.len() - 20);
                 damaged[at] = [0, 1, 0x3F, 0x7F, 0x80, 0xFF, random.next_u32() as u8][random.below(7)];
             }

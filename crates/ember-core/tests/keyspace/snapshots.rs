@@ -298,7 +298,7 @@ fn calls_wait_for_large_values_and_for_the_memory_limit() {
     let snapshot = keyspace.begin_snapshot(options(local.turn.now_ms));
     assert!(!must_wait("large") && !must_wait("light:0") && !must_wait("new"));
     assert!(must_wait("heavy"));
-    // While the snapshot waits, commands may change small values, up to the limit of handed-over bytes.
+    // While the snapshot waits, commands may change small values, up to the limit of preimages.
     let mut changed = 0;
     while !must_wait(&format!("light:{changed}")) {
         run(&mut local, &format!("APPEND light:{changed} y"));
@@ -355,7 +355,7 @@ fn retained_values_are_counted_and_bounded() {
         let expected = changed * VALUE_BYTES;
         assert!((expected..expected + changed * 50).contains(&held_back.bytes()), "{changed}");
     }
-    // Commands that cannot wait continue, and the bytes that they hand over are not counted.
+    // Commands that cannot wait continue, and their preimages beyond the limit are not counted.
     (changed..2 * changed).for_each(|number| _ = run(&mut local, &format!("DEL key:{number}")));
     assert!(held_back.bytes() <= limits.preimage_bytes + limits.walked_bytes);
     let mut saver = Saver::new(Arc::clone(&snapshot), &keyspace, || {});

@@ -1,6 +1,6 @@
-//! Live queries under all schedules that the model checker finds: every watcher finally has the last state, whatever
-//! keys change and watchers come and go concurrently. Runs with
-//! `RUSTFLAGS="--cfg shuttle" cargo test -p emberkv-core --test model live_query_marks`.
+//! Live queries under all schedules that the model checker finds: every watcher finally has the last state, although
+//! keys change, and watchers are added and removed, concurrently. Runs with `RUSTFLAGS="--cfg shuttle" cargo test -p
+//! emberkv-core --test model live_query_marks`.
 
 use std::sync::Arc;
 

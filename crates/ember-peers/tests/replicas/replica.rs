@@ -169,7 +169,7 @@ fn unknown_commands_stop_the_link() {
         let redis = start_redis(&[]);
         let ember = start_ember(mode);
         link(&ember, redis.address());
-        // A command of a module would look like this.
+        // An unknown command, such as one of a module.
         redis.client().run("SET before 1");
         redis.client().run("DEBUG REPLICATE NOSUCH COMMAND");
         redis.client().run("SET behind 1");

@@ -78,7 +78,8 @@ enum Reach {
     Any,
     /// No filter selects members, which RedisJSON 2.8 cannot edit.
     Editable,
-    /// The same, and no selected value is inside of another one, so that the order of edits does not matter.
+    /// As [`Reach::Editable`], and no selected value is inside of another one, so that the order of edits does not
+    /// matter.
     Disjoint,
 }
 

@@ -302,7 +302,9 @@ pub(crate) fn switch_on(executor: &mut Executor) -> Result<(), String> {
         "Unable to turn on AOF. Check server logs.".to_owned()
     })?;
     if claim.is_none() {
-        tracing::info!("AOF background was scheduled to start when the running snapshot has ended");
+        tracing::info!(
+            "AOF background was scheduled: the rewrite starts when the running snapshot has ended"
+        );
     }
     executor.with_exclusive_access(|executor, _| {
         let base = claim.map(|claim| Base::take(claim, executor));

@@ -9,7 +9,7 @@ const EXCESS_LOWER_PERCENT: f64 = 5.0;
 /// The percentage by which pages in use exceed `maxmemory` at which the effort reaches its maximum.
 const EXCESS_UPPER_PERCENT: f64 = 25.0;
 
-/// The parameters that determine from which fragmentation on defragmentation runs, and with how much effort.
+/// The parameters of defragmentation: thresholds of fragmentation, and the effort at each of them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effort {
     ignored_bytes: u64,

@@ -51,7 +51,7 @@ fn replaced_files_are_kept_for_the_configured_time() {
         let kept = replaced_bytes(&directory.0);
         assert!(kept > 0);
         assert_eq!(client.info("aof_kept_bytes"), kept.to_string());
-        // The size of the AOF, on which automatic rewrites depend, does not include them.
+        // The size of the AOF, on which automatic rewrites depend, does not include the kept files.
         let live: u64 = client.info("aof_current_size").parse().unwrap();
         let all: u64 = files(&directory.0)
             .iter()
@@ -60,7 +60,7 @@ fn replaced_files_are_kept_for_the_configured_time() {
         assert_eq!(live, all - kept);
         let text = fs::read(directory.0.join("appendonlydir/appendonly.aof.1.incr.aof")).unwrap();
         assert!(String::from_utf8_lossy(&text).contains("#TS:"), "the files contain times");
-        // A restart keeps them.
+        // A restart keeps the replaced files.
         drop(client);
         drop(server.crash());
         let server = start_in(&directory.0, &[mode, &KEEPING].concat());

@@ -1,4 +1,4 @@
-//! Becoming a replica, being one, and ceasing to be one.
+//! Changes of the role: a server becomes a replica, behaves as one, and becomes a primary again.
 
 use ember_testkit::{Directory, RawClient, Server, Value, http_get, wait_until};
 

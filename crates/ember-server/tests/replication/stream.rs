@@ -360,11 +360,7 @@ fn full_syncs_are_delayed_for_a_replica_that_never_loads_one() {
         let answer = get_copy("7");
         assert!(answer == refused || answer == refused.replace("10", "9"), "{answer}");
         assert!(get_copy("8").starts_with("+FULLRESYNC "), "a new full sync");
-        assert!(
-            server.log().contains("does not load the data of its full syncs of the data"),
-            "{}",
-            server.log()
-        );
+        assert!(server.log().contains("does not load the snapshots of its full syncs"), "{}", server.log());
     }
 }
 

@@ -314,7 +314,7 @@ impl Slot {
         }
     }
 
-    /// Releases what the value bytes refer to; the caller must overwrite or free these bytes next.
+    /// Releases the allocation to which the value bytes refer; the caller must overwrite or free these bytes next.
     #[inline]
     pub(super) fn release_owned(&mut self) {
         if !matches!(self.entry().encoding(), Encoding::Int | Encoding::Embstr | Encoding::Raw) {
@@ -322,7 +322,7 @@ impl Slot {
         }
     }
 
-    /// Releases what the value bytes refer to outside of the entry.
+    /// Releases the allocation outside of the entry to which the value bytes refer.
     #[cold]
     fn release_elsewhere(&mut self) {
         match self.entry().encoding() {
@@ -345,7 +345,7 @@ impl Slot {
             }
             Encoding::Apart => {
                 let shape = self.entry().shape();
-                // SAFETY: the entry owns the allocation, made with this very layout; the caller overwrites or frees the
+                // SAFETY: the entry owns the allocation, which has this layout; the caller overwrites or frees the
                 // bytes that held its address.
                 unsafe {
                     dealloc(self.apart_bytes(shape).as_ptr(), layout_of(shape.apart_allocation_bytes()))

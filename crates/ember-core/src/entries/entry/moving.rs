@@ -26,8 +26,8 @@ unsafe fn moved(place: NonNull<u8>, bytes: usize) -> NonNull<u8> {
 
 impl Slot {
     /// Moves the allocations of the entry, of a string stored apart and of an aggregate, each if that is worth it. A
-    /// value with another owner is not moved, nor is what an aggregate owns in turn ([`Slot::own_aggregate_mut`]). Key,
-    /// value, metadata and the counted bytes stay the same.
+    /// value with another owner is not moved, nor are the allocations that an aggregate owns
+    /// ([`Slot::own_aggregate_mut`]). Key, value, metadata and the counted bytes stay the same.
     pub fn move_to(&mut self, mover: &mut Mover<'_>) {
         let shape = self.entry().shape();
         if mover.wants(self.address(), shape.allocation_bytes()) {

@@ -1,5 +1,5 @@
-//! Demotion and fetching of values. Observers see no change of the key: no client is notified, the value is not handed
-//! over to a snapshot, and neither the eviction clock nor the expiry changes.
+//! Demotion and fetching of values. Observers see no change of the key: no client is notified, a snapshot does not save
+//! the value, and neither the eviction clock nor the expiry changes.
 
 use super::ShardData;
 use super::fetch_tickets::{FetchOrder, Returned};

@@ -1,7 +1,7 @@
 //! Moves a shard's entries to other allocations.
 //!
-//! A move does not count as a change: no entry is handed over to a snapshot, and no client is notified. Values that are
-//! shared with a snapshot are not moved.
+//! A move does not count as a change: a snapshot saves no entry because of it, and no client is notified. Values that
+//! are shared with a snapshot are not moved.
 
 use super::{Database, ShardData};
 use crate::entries::hash::KeyHash;

@@ -4,10 +4,10 @@
 //! While a shard has a [`Saving`], entries whose generation differs from the shard's are older than the snapshot and
 //! not saved yet. A checkpoint uses a separate generation, and only for entries that the store does not contain: its
 //! walk visits only the places with such entries, and leaves all other entries unchanged ([`Ages`]). A worker that is
-//! about to change an unsaved entry first appends the entry to the snapshot's queue. The walk saves the other entries
-//! in the order of their tags, so it continues at the right place even if the table has changed between two steps. A
-//! saved entry is assigned the shard's generation, which new entries have from the beginning, so no entry is saved
-//! twice.
+//! about to change an unsaved entry first appends the entry to the snapshot's queue, as a *preimage*. The walk saves
+//! the other entries in the order of their tags, so it continues at the right place even if the table has changed
+//! between two steps. A saved entry is assigned the shard's generation, which new entries have from the beginning, so
+//! no entry is saved twice.
 //!
 //! Values that are *apart* (referenced by a pointer, and not small) are shared, not copied: this takes constant time
 //! under the lock, whatever their size. A change of a shared *heavy* value would copy the whole value. To avoid such
@@ -69,7 +69,7 @@ pub(super) struct Saving {
     places: Option<Arc<Places>>,
     /// The number of each database when the snapshot was taken, at the index of the shard's name of the database.
     numbers: Vec<usize>,
-    /// The entries that were handed over and are not queued yet, by the number of their database.
+    /// The preimages that are not queued yet, by the number of their database.
     preimages: Vec<(usize, Encoded)>,
     /// The key of the heavy value that is currently being saved.
     held: Option<Box<[u8]>>,
@@ -218,7 +218,7 @@ impl Saving {
         Some(key)
     }
 
-    /// Queues the entries that were handed over.
+    /// Queues the remaining preimages.
     fn flush(&mut self) {
         for (number, mut block) in self.preimages.drain(..) {
             block.release_capacity();

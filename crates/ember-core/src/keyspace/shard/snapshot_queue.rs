@@ -23,7 +23,7 @@ use crate::types::value::StringValue;
 pub struct QueueLimits {
     /// The bytes saved by the walk above which the walk waits.
     pub walked_bytes: usize,
-    /// The bytes handed over before changes above which calls that change keys wait.
+    /// The bytes of preimages above which calls that change keys wait.
     pub preimage_bytes: usize,
 }
 
@@ -40,8 +40,7 @@ impl Default for QueueLimits {
 pub struct HeldBack {
     /// The bytes that the walk has copied and that are not written yet.
     walked_bytes: AtomicUsize,
-    /// The bytes that were handed over before changes and are not written yet. May be inexact while other threads
-    /// update it.
+    /// The bytes of preimages that are not written yet. May be inexact while other threads update it.
     preimage_bytes: AtomicUsize,
     // The limits; 0 while there is no snapshot.
     walked_max: AtomicUsize,
@@ -51,22 +50,22 @@ pub struct HeldBack {
 }
 
 impl HeldBack {
-    /// Returns the memory that the snapshot holds back, in bytes, capped at the limits. Data handed over by calls that
-    /// cannot wait may exceed the limits; if the excess were counted, an eviction could cause another eviction.
+    /// Returns the memory that the snapshot holds back, in bytes, capped at the limits. Preimages of calls that cannot
+    /// wait may exceed the limits; if the excess were counted, an eviction could cause another eviction.
     pub fn bytes(&self) -> usize {
         let load = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
         let held = load(&self.walked_bytes) + load(&self.preimage_bytes);
         held.min(load(&self.walked_max) + load(&self.preimage_max))
     }
 
-    /// Returns whether the bytes handed over before changes have reached their limit.
+    /// Returns whether the bytes of preimages have reached their limit.
     pub fn is_full(&self) -> bool {
         let max = self.preimage_max.load(Ordering::Relaxed);
         max > 0 && self.preimage_bytes.load(Ordering::SeqCst) >= max
     }
 
-    /// Returns whether a call must wait because too many bytes were handed over. The call is to be tried again when
-    /// these bytes have been written.
+    /// Returns whether a call must wait because the preimages have reached their limit. The call is to be tried again
+    /// when these bytes have been written.
     pub fn must_wait(&self) -> bool {
         if !self.is_full() {
             return false;
@@ -82,8 +81,8 @@ impl HeldBack {
         self.is_awaited.swap(false, Ordering::SeqCst)
     }
 
-    /// Subtracts bytes that were handed over and are being written. Returns whether less than half of the limit is in
-    /// use then, so that a waiting call that is tried again does not have to wait again at once.
+    /// Subtracts the bytes of a preimage that is being written. Returns whether less than half of the limit is in use
+    /// then, so that a waiting call that is tried again does not have to wait again at once.
     pub(crate) fn discount(&self, bytes: usize) -> bool {
         let left = self.preimage_bytes.fetch_sub(bytes, Ordering::SeqCst).saturating_sub(bytes);
         left < self.preimage_max.load(Ordering::Relaxed) / 2
@@ -112,8 +111,8 @@ const BLOCK_CAPACITY_BYTES: usize = BLOCK_BYTES + BLOCK_BYTES / 8;
 /// The maximum number of spare blocks kept for the walk: about one for each of its threads.
 const SPARE_MAX: usize = 4;
 
-/// The maximum size in bytes from which a block of entries handed over in a shard is queued. A lower size applies if
-/// the unqueued blocks of all shards could otherwise take more than a quarter of the limit of handed-over bytes.
+/// The maximum size in bytes from which a block of preimages of a shard is queued. A lower size applies if the unqueued
+/// blocks of all shards could otherwise take more than a quarter of the limit of preimages.
 const PREIMAGE_BLOCK_MAX_BYTES: usize = 16 * 1024;
 
 /// The minimum of that size in bytes: smaller blocks would take more memory in the queue than their contents.
@@ -184,7 +183,7 @@ pub enum Piece {
 pub(crate) struct Waiting {
     pub(crate) piece: Piece,
     pub(crate) bytes: usize,
-    /// Whether the piece was handed over before a change, rather than saved by the walk.
+    /// Whether the piece is a preimage, rather than saved by the walk.
     pub(crate) is_preimage: bool,
 }
 
@@ -269,7 +268,7 @@ impl Snapshot {
         &self.sizes
     }
 
-    /// Returns the total of the bytes handed over before changes since the snapshot began.
+    /// Returns the total bytes of preimages since the snapshot began.
     pub fn preimage_total_bytes(&self) -> u64 {
         self.preimage_total_bytes.load(Ordering::Relaxed)
     }
@@ -368,19 +367,18 @@ impl Snapshot {
         self.is_cancelled.load(Ordering::Relaxed)
     }
 
-    /// Returns the size in bytes from which a block of entries handed over in a shard is queued.
+    /// Returns the size in bytes from which a block of preimages of a shard is queued.
     pub(crate) fn preimage_block_bytes(&self) -> usize {
         self.preimage_block_bytes
     }
 
-    /// Counts bytes that are handed over; called before [`Snapshot::push_preimage`].
+    /// Counts the bytes of a preimage; called before [`Snapshot::push_preimage`].
     pub(crate) fn count_preimage(&self, bytes: usize) {
         self.held_back.preimage_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.preimage_total_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Queues a piece that was handed over before a change. The caller holds the lock of a shard, so this does not
-    /// wait.
+    /// Queues a preimage. The caller holds the lock of a shard, so this does not wait.
     pub(crate) fn push_preimage(&self, piece: Piece, bytes: usize) {
         self.queue.lock().pieces.push_back(Waiting { piece, bytes, is_preimage: true });
         self.filled.notify_one();

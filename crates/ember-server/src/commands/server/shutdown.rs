@@ -54,7 +54,7 @@ fn shutdown(session: &mut Session<'_>) -> SessionResult {
     {
         return Err(error);
     }
-    tracing::info!("client {} asked for the shutdown", session.client.view.id);
+    tracing::info!("client {} requested the shutdown", session.client.view.id);
     if server.is_loading() || busy_error.is_some() {
         // The server stops at once: during loading there is nothing to save, and during a busy script the workers
         // cannot save.

@@ -118,7 +118,7 @@ pub(crate) fn work(executor: &mut Executor) {
     match role::cede_role(executor, address, why, is_fit) {
         Ok(_) => {}
         Err(error) => {
-            let why = format!("this server cannot hand over its role: {}", error.text().escape_ascii());
+            let why = format!("this server cannot become a replica: {}", error.text().escape_ascii());
             failover.end(server, &why);
         }
     }

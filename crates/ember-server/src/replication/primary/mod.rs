@@ -427,8 +427,8 @@ impl Primary {
             absent.record_loaded(&view.name());
         } else if absent.record_unloaded(&view.name(), unix_ms()) {
             tracing::warn!(
-                "the replica {} does not load the data of its full syncs of the data; its log may have the reason: the next \
-                 copy is delayed",
+                "the replica {} does not load the snapshots of its full syncs; its log may contain the reason: its next \
+                 full sync is delayed",
                 view.name()
             );
         }
