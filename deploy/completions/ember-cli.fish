@@ -153,7 +153,7 @@ complete -c ember-cli -n "__fish_ember_cli_using_subcommand convert" -l for -d '
 redis-8\t'Redis 7.4 and 8'
 valkey-9\t'Valkey 9'"
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand convert" -l encryption-key-file -d 'File with the keys of encrypted files: 32 bytes, or lines of 64 hexadecimal digits or base64. Default: the keys in the environment variable EMBER_ENCRYPTION_KEY, if set' -r -F
-complete -c ember-cli -n "__fish_ember_cli_using_subcommand convert" -l leave-out -d 'Leave out data that the server does not support: expiries of hash fields, vector sets, vector indexes. Without this option such data is an error that names the keys'
+complete -c ember-cli -n "__fish_ember_cli_using_subcommand convert" -l leave-out -d 'Leave out data that the server does not support: expiries of hash fields, vector sets, vector indexes, JSON documents, sketches. Without this option such data is an error that names the keys'
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand restore" -l to -d 'The time: Unix time in seconds or milliseconds, ISO 8601 (2026-11-26T10:00:00Z; UTC without an offset), a time before now (-90s, -5m, -1h, -2d, -1w, -1y), or now. The data set is that of the end of this second' -r
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand restore" -s o -l out -d 'The new RDB file' -r -F
 complete -c ember-cli -n "__fish_ember_cli_using_subcommand restore" -l dir -d 'The data directory of the server, the directory of its AOF, or the manifest of the AOF' -r -F

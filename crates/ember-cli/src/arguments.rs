@@ -315,8 +315,8 @@ pub(crate) struct Convert {
     /// The server that will read the copy.
     #[arg(long = "for", value_enum, value_name = "SERVER")]
     pub(crate) target: Option<ForServer>,
-    /// Leave out data that the server does not support: expiries of hash fields, vector sets, vector indexes. Without
-    /// this option such data is an error that names the keys.
+    /// Leave out data that the server does not support: expiries of hash fields, vector sets, vector indexes, JSON
+    /// documents, sketches. Without this option such data is an error that names the keys.
     #[arg(long, requires = "target")]
     pub(crate) leave_out: bool,
     #[command(flatten)]

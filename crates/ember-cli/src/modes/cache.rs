@@ -15,7 +15,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// Requests per batch.
 const PIPELINE: usize = 250;
 /// The skew of requests: the probability of the k-th key is proportional to k^6.2, so that the last fifth of the keys
-/// receives four fifths of the requests, as in redis-cli, so that results are comparable.
+/// receives four fifths of the requests. Both numbers are those of redis-cli, which makes results comparable.
 const EXPONENT: f64 = 6.2;
 /// The value of each key.
 const VALUE: &[u8] = b"xxxxx";

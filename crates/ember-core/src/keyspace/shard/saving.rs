@@ -154,7 +154,7 @@ fn copied_bytes(entry: EntryRef<'_>) -> usize {
 }
 
 impl Saving {
-    /// Hands over the location of an entry's value and returns true, if the value is cold. The value may have been
+    /// If the value of an entry is cold, queues its location as a preimage and returns true. The value may have been
     /// demoted after the walk has omitted it.
     fn save_cold_preimage(&mut self, name: usize, slot: &Slot) -> bool {
         let Some(key) = self.snapshot.cold_key(self.numbers[name], name, slot.entry()) else { return false };

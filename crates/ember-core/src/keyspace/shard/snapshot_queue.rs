@@ -28,8 +28,8 @@ pub struct QueueLimits {
 }
 
 impl Default for QueueLimits {
-    /// Returns limits that equal what a disk writes in some tenths of a second: higher limits would not make snapshots
-    /// faster.
+    /// Returns limits that equal the bytes that a disk writes in some tenths of a second: higher limits would not make
+    /// snapshots faster.
     fn default() -> QueueLimits {
         QueueLimits { walked_bytes: 8 << 20, preimage_bytes: 64 << 20 }
     }
