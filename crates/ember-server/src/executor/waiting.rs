@@ -99,7 +99,7 @@ impl Executor {
     /// Parks a call whose work another thread does: only that thread's result ends the wait.
     pub(crate) fn park(&self, command: &'static Command, client: &Client, reply: &Reply) -> Box<Blocked> {
         let view = &client.view;
-        // The waiter is in no queue of a key.
+        // The waiter is not in the queue of any key.
         let mut call = OwnedBatch::new();
         call.push(&[command.spec.name.as_bytes()]);
         let address = (view.worker, view.token, view.id);

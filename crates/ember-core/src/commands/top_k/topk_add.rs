@@ -13,7 +13,7 @@ use crate::types::sketches::top_k::INCREMENT_MAX;
 
 const TOPK_ADD: Spec = Spec {
     name: "topk.add",
-    summary: "Counts items in a top-k sketch; returns for each item the one that has left the list for it.",
+    summary: "Counts items in a top-k sketch; returns for each item the one that it displaced from the list.",
     since: "8.0.0",
     group: Group::TopK,
     complexity: "O(N · (D + K)) for N items, D rows and a list of K items.",

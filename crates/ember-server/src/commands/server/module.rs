@@ -42,7 +42,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "list",
-                summary: "Returns the modules whose commands are built in, with the versions that they equal.",
+                summary: "Returns the modules whose commands are built in, with their versions.",
                 arity: 2,
                 tips: &["nondeterministic_output_order"],
                 example: Example {
