@@ -34,8 +34,8 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "topk.incrby",
-            summary: "Increases the counts of items in a top-k sketch; returns for each item the one that has left the list \
-                      for it.",
+            summary: "Increases the counts of items in a top-k sketch; returns for each item the one that it displaced \
+                      from the list.",
             complexity: "O(N · (D · I + K)) for N items, D rows, increments of I and a list of K items.",
             arity: -4,
             syntax: "key <item increment> [item increment ...]",
