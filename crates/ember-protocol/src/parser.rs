@@ -1,4 +1,5 @@
-//! The request parser: turns bytes into commands, as spans of those bytes, without copying and reads no byte twice.
+//! The request parser: parses bytes into commands, which are spans of those bytes. It copies no bytes and reads none
+//! twice.
 //!
 //! ```text
 //! *3\r\n $3\r\n SET\r\n $3\r\n key\r\n $5\r\n value\r\n

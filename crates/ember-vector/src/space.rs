@@ -134,8 +134,8 @@ impl Space {
         self.distance_by(self.kernel.of(&a[..self.bytes], &b[..self.bytes]), a, b)
     }
 
-    /// Computes the distances between a row and the contiguous rows in `rows`, as many as `distances` holds. Prefetches
-    /// as much of `ahead` meanwhile. O(rows · dimensions).
+    /// Computes the distance between `a` and each of the contiguous rows in `rows`, one for each element of
+    /// `distances`. Meanwhile prefetches the beginning of `ahead`, up to the size of these rows. O(rows · dimensions).
     pub(crate) fn scan(&self, a: &[u8], rows: &[u8], ahead: &[u8], distances: &mut [f32]) {
         let width = self.width();
         self.kernel.of_rows(&a[..self.bytes], rows, width, ahead, distances);

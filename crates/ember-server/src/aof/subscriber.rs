@@ -760,8 +760,8 @@ impl AofSubscriber {
         self.give_up_at_the_end();
     }
 
-    /// When the AOF is disabled or the server shuts down, abandons the records that cannot be written: neither waits
-    /// for a failing disk.
+    /// When the AOF is disabled or the server shuts down, abandons the records that cannot be written, because neither
+    /// action may wait for a failing disk.
     fn give_up_at_the_end(&mut self) {
         let is_end = |order: &Order| matches!(order, Order::End { .. } | Order::Stop { .. });
         let Some(at) = self.orders.iter().position(is_end) else { return };

@@ -42,7 +42,8 @@ impl Question<'_> {
 }
 
 /// Runs the handler; returns its result and its reply. `at_moment` is called before the handler runs, after the locks
-/// of all keys are taken. They stay pinned in `guards`, which the caller passes empty. The worker is inside the gate.
+/// of all keys are taken. The locks stay pinned in `guards`, which the caller passes empty. The worker is inside the
+/// gate.
 fn run(
     executor: &mut Executor,
     guards: &mut Guards<'static>,

@@ -5,8 +5,8 @@ use crate::snapshot::saving;
 use crate::snapshot::state::SnapshotState;
 
 /// Aborts a running BGSAVE and saves the data set after a command has removed all keys. If there are save rules, the
-/// file is written before the reply, as in Redis. Other clients wait until then: for the data that were written since
-/// the keys were removed, and for the disk. The worker is inside the gate and holds no lock.
+/// file is written before the reply, as in Redis. Other clients wait until this file is on the disk; it includes the
+/// data that were written since the keys were removed. The worker is inside the gate and holds no lock.
 ///
 /// A replica writes its file in the background: the file's position in the primary's stream is known only after the
 /// command, and a replica that starts from the previous file resumes at the position of that file.

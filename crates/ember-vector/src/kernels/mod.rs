@@ -104,8 +104,9 @@ impl Kernel {
         unsafe { (self.raw.one)(a.as_ptr(), b.as_ptr(), a.len()) }
     }
 
-    /// Compares `a` with as many bytes of each of the contiguous rows in `rows`, `width` bytes each; their number is
-    /// the length of `found`. Meanwhile prefetches as many bytes of `ahead`.
+    /// Compares `a` with the beginning of each of the contiguous rows in `rows`, which take `width` bytes each. There
+    /// is one row for each element of `found`. Meanwhile prefetches the beginning of `ahead`, up to the size of these
+    /// rows.
     #[inline]
     pub(crate) fn of_rows(self, a: &[u8], rows: &[u8], width: usize, ahead: &[u8], found: &mut [f32]) {
         assert!(a.len() <= width && a.len().is_multiple_of(self.unit), "rows are of one index");

@@ -66,8 +66,8 @@ pub(crate) fn begin(executor: &mut Executor, options: ShutdownOptions, waiter: O
     }
     if !Primary::of(server).replicas().is_empty() {
         server.pause.wait_for_shutdown(true);
-        // A GETACK is sent only if a replica lags: each one lengthens the stream, and a replica that returns may have
-        // to distinguish the longer stream from the earlier one.
+        // A GETACK is sent only if a replica lags: each one lengthens the stream, and a replica that reconnects may
+        // have to distinguish the longer stream from the earlier one.
         if !options.is_immediate && has_lagging_replicas(server) {
             Primary::of(server).request_acks(server);
         }
