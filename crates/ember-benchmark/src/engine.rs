@@ -495,7 +495,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// Counts replies, at most as many as there are requests in flight.
+    /// Counts replies, up to the number of requests in flight.
     fn record(&mut self, index: usize, count: u32) {
         let now_ns = self.now_ns();
         let link = &mut self.links[index];

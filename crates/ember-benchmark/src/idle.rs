@@ -1,4 +1,4 @@
-//! `-I`: idle connections, to measure their cost for a server and when it closes them.
+//! `-I`: idle connections, to measure their cost for a server, and the time after which the server closes them.
 
 use ember_client::{Address, Connection, put};
 use rustix::event::{PollFd, PollFlags, poll};

@@ -14,7 +14,7 @@ use super::arguments::KeyPattern;
 /// The number of digits of a key's number in a request, as in redis-benchmark.
 pub(super) const KEY_DIGITS: usize = 12;
 
-/// The maximum number of keys: as many as there are numbers of [`KEY_DIGITS`] digits.
+/// The maximum number of keys: the number of values that [`KEY_DIGITS`] digits can represent.
 pub(super) const KEYS_MAX: u64 = 1_000_000_000_000;
 
 /// The exponent of YCSB's skewed workloads.

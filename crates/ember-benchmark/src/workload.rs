@@ -30,7 +30,7 @@ pub(super) enum Needs {
     /// A string at every key that these key templates produce; each template contains one placeholder for a key's
     /// number.
     Strings(Vec<Vec<u8>>),
-    /// A list of this many elements, or of as many as there are requests.
+    /// A list with this number of elements; `None` for one element per request.
     List(Option<u64>),
     /// A set with the elements of all keys, or of as many as there are requests.
     Set,

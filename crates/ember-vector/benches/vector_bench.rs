@@ -176,7 +176,7 @@ fn search_timed(index: &Index, queries: &[Vec<f32>], width: usize) -> (Operation
     }
 }
 
-/// Returns for each query the slots of its exact nearest vectors, nearest first: as many as the filters need.
+/// Returns for each query the slots of its exact nearest vectors, nearest first: the number that the filters need.
 fn all_nearest(vectors: &[Vec<f32>], queries: &[Vec<f32>], dim: usize) -> Vec<Vec<u32>> {
     const METRIC: Metric = Metric::Cosine;
     let (scalar, kind, account) = (Scalar::F32, Kind::Flat, |bytes| bytes);

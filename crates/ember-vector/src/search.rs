@@ -167,7 +167,7 @@ impl Scratch {
             if *seen == 0 {
                 self.seen_words.push(word);
             }
-            // The processor cannot predict which are unvisited, so this code does not branch on it.
+            // The processor cannot predict which nodes are unvisited, so this code does not branch on it.
             let was_seen = usize::from(*seen & bit != 0);
             *seen |= bit;
             new.push(slot);

@@ -117,7 +117,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Writes a string: as an integer if it is the text of one, packed if that saves space.
+    /// Writes a string: as an integer if it is the text of an integer, packed if that saves space.
     pub fn string(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.len() <= INTEGER_DIGITS_MAX
             && let Some(number) = number::parse_i64(bytes)

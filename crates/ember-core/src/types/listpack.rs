@@ -104,7 +104,7 @@ impl<'a> Needle<'a> {
     }
 }
 
-/// Returns the integer that a listpack stores instead of these bytes, if they are its one canonical text.
+/// Returns the integer that a listpack stores instead of these bytes, if they are the canonical text of that integer.
 #[inline]
 pub fn fits_integer(bytes: &[u8]) -> Option<i64> {
     number::parse_i64(bytes)

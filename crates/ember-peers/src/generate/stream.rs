@@ -5,7 +5,7 @@
 //! * `*` for a whole ID, which is the time;
 //! * times of delivery and idle times other than none or hours;
 //! * XSETID with IDs below others', for which 7.2 also checks deleted entries;
-//! * reading by a consumer that does not exist: since 7.2 that creates it even if there is nothing to read.
+//! * reading by a consumer that does not exist: since 7.2, a read creates the consumer even if there are no entries.
 
 use super::{Draw, Generator, Step};
 

@@ -36,7 +36,7 @@ pub(super) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// Returns the entry for `element`, as an integer if it is the text of one.
+    /// Returns the entry for `element`, as an integer if `element` is the text of an integer.
     pub(super) fn new(element: &'a [u8]) -> Draft<'a> {
         match super::fits_integer(element) {
             Some(number) => Draft::integer(number),

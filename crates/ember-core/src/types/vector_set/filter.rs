@@ -509,7 +509,7 @@ impl Tokens<'_> {
         }
         let fitting = OPERATORS.iter().filter(|(name, _)| rest.starts_with(name.as_bytes()));
         let Some(&(name, operator)) = fitting.max_by_key(|(name, _)| name.len()) else {
-            // The error is at the end of what could be an operator.
+            // The error is at the end of the characters that could form an operator.
             let is_part = |byte: &u8| byte.is_ascii_alphabetic() || b"+-*%/!()<>=|&".contains(byte);
             self.at += rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len());
             return None;

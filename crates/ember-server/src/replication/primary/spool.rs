@@ -150,7 +150,7 @@ impl Spool {
         Ok(Portion::Bytes(file.read(at, count).map_err(|error| error.to_string())?))
     }
 
-    /// Appends as many bytes as fit into the last piece, and returns how many.
+    /// Appends as many bytes as fit into the last piece, and returns their number.
     fn append(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut state = self.state.lock();
         let filled = (state.len % PIECE_BYTES as u64) as usize;
