@@ -57,7 +57,10 @@ pub(super) fn open(
     engine: EngineKind,
 ) -> Result<&'static Store, String> {
     if config.store.to_string() != engine.name() {
-        tracing::info!("the store '{}' uses the engine {engine}, which is similar", config.store);
+        tracing::info!(
+            "the store '{}' is an alias: the server uses the similar engine {engine}",
+            config.store
+        );
     }
     let part = |share: u64, without_limit: u64| match config.maxmemory {
         0 => without_limit,
