@@ -35,8 +35,8 @@ PEERS_TESTS = $(addprefix --test ,$(PEERS_PROGRAMS))
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 IMAGE ?= ember
 
-.PHONY: help run build release check fmt lint check-features bless build-tests test test-peers test-redis8 \
-	test-stack test-model \
+.PHONY: help run build release check fmt lint check-features check-dependencies bless build-tests test test-peers \
+	test-redis8 test-stack test-model \
 	test-asan test-tsan test-asan-server test-long \
 	deb dist fuzz-short bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-replication \
 	bench-latency bench-persistence bench-tails bench-neighbours bench-live-queries bench-cache bench-limit bench-memtier \
@@ -73,6 +73,9 @@ lint: check-features ## Check the lints.
 
 check-features: ## Check that the server compiles without its optional features, for example without jemalloc.
 	$(CARGO) check -p ember-server --no-default-features
+
+check-dependencies: ## Check licences and sources of all dependencies with cargo-deny; installs it if missing.
+	scripts/check-dependencies.sh
 
 bless: ## Rewrite the files that tests generate: reference pages, ember.conf, manual pages, completions, licences.
 	EMBER_BLESS=1 $(CARGO) test --workspace --lib --bins --test dependencies generated_one
