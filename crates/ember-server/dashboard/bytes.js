@@ -22,6 +22,12 @@ export class Bytes {
     return this.json.text !== undefined;
   }
 
+  /** The bytes. */
+  get array() {
+    return this.isText ? encoder.encode(this.json.text)
+      : Uint8Array.from(atob(this.json.base64), (letter) => letter.charCodeAt(0));
+  }
+
   /** The text; empty if the bytes are not UTF-8. */
   get text() {
     return this.json.text ?? "";

@@ -1,7 +1,8 @@
 // JSON values, shown as a collapsible tree. Numbers and the order of members are preserved.
 
 import { Bytes, visible } from "./bytes.js";
-import { bytesOf, el } from "./dom.js";
+import { bytesOf, el, tell } from "./dom.js";
+import { viewsOf } from "./formats.js";
 import { things } from "./format.js";
 
 /** Objects and arrays up to this depth and this number of members are initially expanded. */
@@ -18,7 +19,8 @@ const TOKENS = /"(?:[^"\\]|\\.)*"|[[\]{}:]|[^\s"[\]{},:]+/g;
 
 /**
  * Parses a text that is a JSON object or array; returns null for other texts. An object or array is `{members, ends}` with
- * `{name, value}` for each member and the brackets `[]` or `{}`; any other value is `{text}`, its source text.
+ * `{name, value}` for each member and the brackets `[]` or `{}`; any other value is `{text}`, its source text. The tree also
+ * shows `{load}`, a function that returns a promise of a value, called when the user expands it.
  */
 export function parse(text) {
   if (!/^\s*[[{]/.test(text)) {
@@ -60,15 +62,20 @@ export function tree(value) {
   return el("div", { class: "json" }, part({ value }, 0));
 }
 
-/** Shows a value in a table; JSON values with a collapsed tree. */
+/** Shows a value in a table; JSON values, and bytes that are not text, with a collapsed view. */
 export function shownValue(bytes) {
-  const value = bytes instanceof Bytes && bytes.isText ? parse(bytes.text) : null;
-  if (!value) {
+  if (!(bytes instanceof Bytes)) {
     return bytesOf(bytes);
   }
   const { line } = bytes;
-  const summary = el("summary", { class: "bytes" }, line.length > SUMMARY_MAX ? `${line.slice(0, SUMMARY_MAX)}…` : line);
-  return folding(summary, false, () => [tree(value)]);
+  const shown = line.length > SUMMARY_MAX ? `${line.slice(0, SUMMARY_MAX)}…` : line;
+  if (!bytes.isText) {
+    const [[name, make]] = Object.entries(viewsOf(bytes.array));
+    const summary = el("summary", {}, el("span", { class: "bytes" }, shown), " ", el("span", { class: "faint" }, name));
+    return folding(summary, false, () => [make()]);
+  }
+  const value = parse(bytes.text);
+  return value ? folding(el("summary", { class: "bytes" }, shown), false, () => [tree(value)]) : bytesOf(bytes);
 }
 
 function part({ name, value }, depth) {
@@ -77,11 +84,15 @@ function part({ name, value }, depth) {
     const kind = value.text.startsWith('"') ? "json-string" : "json-other";
     return el("div", {}, label, el("span", { class: kind }, visible(value.text)));
   }
-  const { members, ends } = value;
+  if (value.load) {
+    const summary = el("summary", {}, label, el("span", { class: "faint" }, "…"));
+    return folding(summary, false, () => [value.load().then((loaded) => part({ value: loaded }, 0))]);
+  }
+  const { members, ends, count = members.length } = value;
   if (members.length === 0) {
     return el("div", {}, label, ends);
   }
-  const about = things(members.length, ends === "{}" ? "member" : "element");
+  const about = things(count, ends === "{}" ? "member" : "element");
   const summary = el("summary", {}, label, ends[0], " ", el("span", { class: "faint" }, about), ` ${ends[1]}`);
   const isOpen = depth < OPEN_DEPTH && members.length <= OPEN_MEMBERS;
   return folding(summary, isOpen || depth === 0, () => [shown(members, 0, depth + 1)]);
@@ -99,13 +110,17 @@ function shown(members, from, depth) {
   return list;
 }
 
-/** Creates a collapsible element, whose content is created when it is expanded. */
+/** Creates a collapsible element, whose content (elements, or promises of them) is created when it is expanded. */
 function folding(summary, isOpen, make) {
   const inner = el("div", { class: "inner" }, isOpen ? make() : []);
   const whole = el("details", { open: isOpen }, summary, inner);
-  whole.addEventListener("toggle", () => {
+  whole.addEventListener("toggle", async () => {
     if (whole.open && inner.childElementCount === 0) {
-      inner.replaceChildren(...make());
+      try {
+        inner.replaceChildren(...await Promise.all(make()));
+      } catch (error) {
+        tell(error.message);
+      }
     }
   });
   return whole;

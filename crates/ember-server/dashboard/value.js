@@ -3,16 +3,21 @@
 import { ReplyError, permitted, run, runAll, unless } from "./api.js";
 import { typed } from "./bytes.js";
 import { button, dialog, el, facts, refused, tell } from "./dom.js";
+import { documentOf, textAt } from "./documents.js";
 import { elementsOf } from "./elements.js";
+import { viewsOf } from "./formats.js";
 import { size, span } from "./format.js";
 import { parse, tree } from "./json.js";
 import { followOnly, liveButton } from "./live.js";
 
-/** Longer strings are shown up to this number of bytes, read-only; longer JSON documents only as a tree. */
+/** Longer strings are shown up to this number of bytes, read-only; longer JSON only as a tree. */
 const STRING_MAX = 64 * 1024;
 
-/** Whether JSON strings are shown as trees. */
-let prefersTree = true;
+/** JSON in strings up to this number of bytes is shown as a tree; the server limits replies to 4 MiB. */
+const JSON_MAX = 3 * 1024 * 1024;
+
+/** The view of strings that the user has chosen; null before. */
+let preferred = null;
 
 /** The number of calls of `showKey`: late replies to an earlier call are discarded. */
 let turn = 0;
@@ -115,8 +120,22 @@ async function keyActions({ key, database, changed }, left, again) {
 
 async function showString(content, { key, database }, again) {
   const [length, start] = (await runAll([["STRLEN", key], ["GETRANGE", key, 0, STRING_MAX - 1]], database)).map(unless);
+  if (length > STRING_MAX && length <= JSON_MAX && /^\s*[[{]/.test(String.fromCharCode(...start.array.subarray(0, 100)))) {
+    const whole = await run(["GETRANGE", key, 0, JSON_MAX - 1], database);
+    const value = whole.isText ? parse(whole.text) : null;
+    if (value) {
+      showTree(content, `${size(length)}, JSON`, value);
+      return;
+    }
+  }
   const save = (value) => ["SET", key, value, "IFEQ", start, "KEEPTTL"];
   await showText(content, database, again, { start, length, isWhole: length <= STRING_MAX, save });
+}
+
+/** Shows JSON that is too long to be edited here. */
+function showTree(content, about, value) {
+  content.replaceChildren(el("p", { class: "faint" }, about), el("div", { id: "value" }, tree(value)),
+    el("p", { class: "faint" }, "Read only."));
 }
 
 /** Replaces a JSON document if its text is unchanged. */
@@ -125,11 +144,15 @@ const REPLACE_DOCUMENT = `if redis.call('JSON.GET', KEYS[1], '.') == ARGV[1] the
 end`;
 
 async function showDocument(content, { key, database }, again) {
-  const start = unless(await run(["JSON.GET", key, "."], database));
+  const start = await textAt(key, database, ".");
+  if (start === null) {
+    const about = "JSON, too long to be read at once: parts are read when you unfold them";
+    showTree(content, about, await documentOf(key, database));
+    return;
+  }
   const { length } = start.text;
   if (length > STRING_MAX) {
-    content.replaceChildren(el("p", { class: "faint" }, `${size(length)}, JSON`),
-      el("div", { id: "value" }, tree(parse(start.text))), el("p", { class: "faint" }, "Read only."));
+    showTree(content, `${size(length)}, JSON`, parse(start.text));
     return;
   }
   const save = (value) => ["EVAL", REPLACE_DOCUMENT, 1, key, start, value];
@@ -137,8 +160,8 @@ async function showDocument(content, { key, database }, again) {
 }
 
 /**
- * Shows a text, and as a tree if it is JSON. `save(value)` returns the command that replaces the value if it is still
- * the one that is shown, so a concurrent change by another client is not overwritten.
+ * Shows bytes as text, and in the other views that suit them. `save(value)` returns the command that replaces the value
+ * if it is still the one that is shown, so a concurrent change by another client is not overwritten.
  */
 async function showText(content, database, again, { start, length, isWhole, save }) {
   const [maySave] = await permitted([save(start)]);
@@ -146,7 +169,6 @@ async function showText(content, database, again, { start, length, isWhole, save
   const area = el("textarea", { rows, "aria-label": "Value", spellcheck: "false", readonly: !(isWhole && maySave) });
   area.defaultValue = start.lines;
   const summary = isWhole ? size(length) : `${size(length)}, the first ${size(STRING_MAX)} of them`;
-  const kind = start.isText ? "text" : "binary";
   const store = button("Save", async () => {
     if ((await run(save(typed(area.value)), database)) === null) {
       throw new Error("The value was changed by another client: refresh to see it.");
@@ -155,22 +177,24 @@ async function showText(content, database, again, { start, length, isWhole, save
     tell("The value was saved.");
   });
   const value = isWhole && start.isText ? parse(start.text) : null;
-  const about = value ? "JSON" : kind;
   const readOnly = isWhole && maySave ? null : el("p", { class: "faint" }, "Read only.");
   const text = el("div", {}, el("p", { class: "faint" }, "A backslash begins an escape: \\\\ \\n \\xff"), area,
     isWhole && maySave ? el("p", { class: "row" }, store) : null);
+  const { Hex: hex, ...others } = viewsOf(start.array);
+  // Bytes are shown decoded first, if they can be; text can be edited.
+  const views = { ...(value ? { Tree: () => tree(value) } : {}), ...others, Text: () => text, Hex: hex };
+  const [decoded] = Object.keys(views);
   const place = el("div", { id: "value" });
-  const choose = (isTree) => {
-    prefersTree = isTree;
-    choices.forEach((choice, at) => choice.setAttribute("aria-pressed", String(isTree === (at === 0))));
-    place.replaceChildren(isTree ? tree(value) : text);
+  const choose = async (name) => {
+    choices.forEach((choice) => choice.setAttribute("aria-pressed", String(choice.textContent === name)));
+    place.replaceChildren(await views[name]());
   };
-  const choices = ["Tree", "Text"].map((name, at) => button(name, () => choose(at === 0)));
-  if (value) {
-    choose(prefersTree);
-  } else {
-    place.replaceChildren(text);
-  }
-  const row = value ? el("div", { class: "row", role: "group", "aria-label": "Show as" }, choices) : null;
-  content.replaceChildren(...[el("p", { class: "faint" }, `${summary}, ${about}`), row, place, readOnly].filter(Boolean));
+  const choices = Object.keys(views).map((name) => button(name, () => {
+    preferred = name;
+    return choose(name);
+  }));
+  await choose(views[preferred] ? preferred : decoded);
+  const kind = value ? "JSON" : decoded !== "Text" ? decoded : start.isText ? "text" : "binary";
+  content.replaceChildren(...[el("p", { class: "faint" }, `${summary}, ${kind}`),
+    el("div", { class: "row", role: "group", "aria-label": "Show as" }, choices), place, readOnly].filter(Boolean));
 }

@@ -1,0 +1,131 @@
+//! Views of values: decoded bytes and long JSON.
+
+use ember_peers::browser::Browser;
+use serde_json::json;
+
+use super::{assert_no_errors, choose, click_at_key, keep_pictures, open, start};
+
+/// `{"name": "alice", "tags": ["a", null], "big": 2^63}` in MessagePack.
+const MESSAGE: &[u8] = b"\x83\xa4name\xa5alice\xa4tags\x92\xa1a\xc0\xa3big\xcf\x80\0\0\0\0\0\0\0";
+
+/// `{"packed":[1,2]}`, packed by gzip.
+const PACKED: &[u8] =
+    b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xab\x56\x2a\x48\x4c\xce\x4e\x4d\x51\xb2\x8a\x36\xd4\x31\
+    \x8a\xad\x05\x00\xad\xa5\xd5\xcb\x10\x00\x00\x00";
+
+#[test]
+fn bytes_are_shown_decoded_and_in_hexadecimal() {
+    let server = start(&[]);
+    let mut client = server.client();
+    client.command(&[&b"SET"[..], b"message", MESSAGE]);
+    client.command(&[&b"SET"[..], b"packed", PACKED]);
+    client.command(&[&b"SET"[..], b"cut-off", &PACKED[..PACKED.len() - 12]]);
+    client.command(&[&b"SET"[..], b"bytes", &(0..=255).collect::<Vec<u8>>().repeat(20)]);
+    client.command(&[&b"HSET"[..], b"hash", b"field", MESSAGE]);
+    let browser = Browser::start();
+    open(&browser, &server, "keys");
+    browser.wait_for_text("#found", "5 keys");
+    choose(&browser, "message");
+    browser.wait_for_text("#content", "MessagePack");
+    for text in ["\"name\": \"alice\"", "\"tags\":", "null", "\"big\": 9223372036854775808"] {
+        browser.wait_for_text("#value .json", text);
+    }
+    click_at_key(&browser, "Text");
+    browser.wait_for("document.querySelector('#value textarea').value.startsWith('\\\\x83\\\\xa4name')");
+    click_at_key(&browser, "Hex");
+    browser.wait_for_text("#value .hex", "00000000  83 a4 6e 61 6d 65 a5 61  6c 69 63 65");
+    browser.wait_for_text("#value .hex", "..name.alice.tag");
+    choose(&browser, "bytes");
+    // The chosen view is kept, and only its beginning is created.
+    browser.wait_for_text("#value .hex", "00000010  10 11");
+    click_at_key(&browser, "More: 1 KiB not shown");
+    browser.wait_for_text("#value", "000013f0  f0 f1");
+    keep_pictures(&browser, "hexadecimal");
+    choose(&browser, "packed");
+    click_at_key(&browser, "gzip");
+    browser.wait_for_text("#value", "16 B unpacked");
+    browser.wait_for_text("#value .json", "\"packed\":");
+    choose(&browser, "cut-off");
+    browser.wait_for_text("#value", "damaged or cut off");
+    choose(&browser, "hash");
+    browser.click("#content summary");
+    browser.wait_for_text("#content .json", "\"name\": \"alice\"");
+    assert_no_errors(&browser);
+}
+
+#[test]
+fn damaged_message_pack_is_not_decoded() {
+    let server = start(&[]);
+    let browser = Browser::start();
+    open(&browser, &server, "");
+    let script = "return import('/dashboard/formats.js').then(({ messagePack }) => {
+        const is = (...bytes) => messagePack(Uint8Array.from(bytes)) !== null;
+        // Cut off, with bytes after the end, a false length, an unused first byte, nested too deeply, a scalar.
+        const wrong = [[0x82, 0xa1, 0x61], [0x90, 0x00], [0xdd, 0xff, 0xff, 0xff, 0xff], [0x91, 0xc1],
+            [...Array(100).fill(0x91), 0x90], [0x05], [0x91, 0xdb, 0xff, 0xff, 0xff, 0xff, 0x61], []];
+        return [wrong.map((bytes) => is(...bytes)), is(0x90), is(0x91, 0xd4, 1, 2), is(0x81, 0x01, 0xcb,
+            0x3f, 0xf8, 0, 0, 0, 0, 0, 0)];
+    })";
+    assert_eq!(browser.run(script), json!([vec![false; 8], true, true, true]));
+}
+
+#[test]
+fn long_json_in_a_string_is_shown_as_a_tree() {
+    let server = start(&[]);
+    let mut client = server.client();
+    let members: Vec<String> =
+        (0..20_000).map(|number| format!("{{\"id\":{number},\"ä\":\"{}\"}}", "x".repeat(20))).collect();
+    let text = format!("[{}]", members.join(","));
+    assert!(text.len() > 800_000);
+    client.command(&["SET", "long", &text]);
+    client.command(&["SET", "broken", &text[..100_000]]);
+    let browser = Browser::start();
+    open(&browser, &server, "keys");
+    browser.wait_for_text("#found", "2 keys");
+    choose(&browser, "long");
+    browser.wait_for_text("#content", "JSON");
+    browser.wait_for_text("#value .json", "20,000 elements");
+    browser.wait_for_text("#content", "Read only.");
+    choose(&browser, "broken");
+    browser.wait_for_text("#content", "the first 64 KiB of them");
+    assert_eq!((browser.count("#value .json"), browser.count("#value textarea")), (0, 1));
+    assert_no_errors(&browser);
+}
+
+#[test]
+fn long_json_documents_are_read_in_the_parts_that_are_unfolded() {
+    let server = start(&[]);
+    let mut client = server.client();
+    let elements: Vec<String> =
+        (0..12_000).map(|number| format!("{{\"id\":{number},\"text\":\"{}\"}}", "x".repeat(300))).collect();
+    let huge = format!("\"{}\"", "y".repeat(4 << 20));
+    let text = format!("{{\"list\":[{},{huge}],\"a \\\"b\\\".c\":{{\"d\":1}},\"n\":5}}", elements.join(","));
+    assert!(client.command(&["JSON.SET", "document", "$", &text]).text() == "OK");
+    let browser = Browser::start();
+    open(&browser, &server, "keys");
+    browser.wait_for_text("#found", "1 key");
+    choose(&browser, "document");
+    browser.wait_for_text("#content", "Read only.");
+    browser.wait_for_text("#value .json", "3 members");
+    let unfold = |name: &str, shown: &str| {
+        browser.run(&format!(
+            "[...document.querySelectorAll('#value details:not([open])')]
+                 .find((part) => part.querySelector('summary').innerText.startsWith({})).open = true",
+            json!(name)
+        ));
+        browser.wait_for_text("#value .json", shown);
+    };
+    unfold("\"a \\\"b\\\".c\":", "\"d\": 1");
+    unfold("\"list\":", "12,001 elements");
+    unfold("300–399:", "\"id\": 399");
+    assert_eq!(
+        browser.run("return document.querySelector('#value').innerText.includes('\"id\": 400')"),
+        false
+    );
+    unfold("12000–12000:", "[ 1 element ]");
+    unfold("12000:", "too long");
+    client.run("JSON.DEL document $.n");
+    unfold("\"n\":", "(deleted)");
+    keep_pictures(&browser, "long-document");
+    assert_no_errors(&browser);
+}
