@@ -4,30 +4,41 @@ import { permitted, run, runAll, transaction, unless } from "./api.js";
 import { Bytes, typed } from "./bytes.js";
 import { button, bytesOf, dialog, el, facts, table, tell } from "./dom.js";
 import { count, size, span, things } from "./format.js";
+import { matches } from "./glob.js";
+import { groupsOf } from "./groups.js";
 import { shownValue } from "./json.js";
 
 const PAGE = 100;
+
+/** Values with at most this number of elements have no search. */
+const UNSEARCHED_MAX = 10;
+
+/** A search reads this number of elements per call, and this number of calls until it shows what it has found. */
+const SEARCH_PAGE = 1000;
+const SEARCH_ROUNDS_MAX = 20;
 
 /** The number of nearest elements that are shown. */
 const NEAREST = 10;
 
 /**
- * The operations of each type. `length` is the command that counts elements; `page(key, from)` is the command that reads a
- * page, and `read` converts its reply to `{items, next}`, without `next` on the last page. `cells(item)` are an item's
- * columns. `check` is the command that returns the value of an item if it has not moved. `set`, `remove` and `add` are
- * changes; each has `fields` for its dialog, and `command`, or `steps`, which run as a transaction. `look` is a button
- * that shows more about an item.
+ * The operations of each type. `length` is the command that counts elements; `page(key, from, limit, pattern)` is the
+ * command that reads a page, and `read(reply, from, limit)` converts its reply to `{items, next}`, without `next` on the
+ * last page. The server applies the pattern of a search, unless `sought(item)` returns the texts of an item to compare.
+ * `cells(item)` are an item's columns. `check` is the command that returns the value of an item if it has not moved.
+ * `set`, `remove` and `add` are changes; each has `fields` for its dialog, and `command`, or `steps`, which run as a
+ * transaction. `look` is a button that shows more about an item.
  */
 const KINDS = {
   list: {
     length: "LLEN",
     first: 0,
     columns: [["index", "number"], ["element"]],
-    page: (key, from) => ["LRANGE", key, from, from + PAGE - 1],
-    read: (reply, from) => ({
+    page: (key, from, limit) => ["LRANGE", key, from, from + limit - 1],
+    read: (reply, from, limit) => ({
       items: reply.map((value, at) => ({ index: from + at, value })),
-      next: reply.length === PAGE ? from + PAGE : undefined,
+      next: reply.length === limit ? from + limit : undefined,
     }),
+    sought: ({ value }) => [value],
     cells: ({ index, value }) => [index, shownValue(value)],
     check: (key, { index }) => ["LINDEX", key, index],
     set: {
@@ -53,7 +64,7 @@ const KINDS = {
     length: "HLEN",
     first: "0",
     columns: [["field"], ["value"], ["time to live", "number"]],
-    page: (key, from) => ["HSCAN", key, from, "COUNT", PAGE],
+    page: (key, from, limit, pattern) => ["HSCAN", key, from, ...matching(pattern), "COUNT", limit],
     read: scanned((name, value) => ({ name, value })),
     async extend(key, items, database) {
       const left = await runAll([["HPTTL", key, "FIELDS", items.length, ...items.map(({ name }) => name)]], database);
@@ -74,7 +85,7 @@ const KINDS = {
     length: "SCARD",
     first: "0",
     columns: [["member"]],
-    page: (key, from) => ["SSCAN", key, from, "COUNT", PAGE],
+    page: (key, from, limit, pattern) => ["SSCAN", key, from, ...matching(pattern), "COUNT", limit],
     read: ([next, members]) => ({
       items: members.map((value) => ({ value })),
       next: next.text === "0" ? undefined : next.text,
@@ -90,11 +101,12 @@ const KINDS = {
     length: "ZCARD",
     first: 0,
     columns: [["rank", "number"], ["score", "number"], ["member"]],
-    page: (key, from) => ["ZRANGE", key, from, from + PAGE - 1, "WITHSCORES"],
-    read: (reply, from) => ({
+    page: (key, from, limit) => ["ZRANGE", key, from, from + limit - 1, "WITHSCORES"],
+    read: (reply, from, limit) => ({
       items: reply.map(([value, score], at) => ({ index: from + at, value, score })),
-      next: reply.length === PAGE ? from + PAGE : undefined,
+      next: reply.length === limit ? from + limit : undefined,
     }),
+    sought: ({ value }) => [value],
     cells: ({ index, score, value }) => [index, score, shownValue(value)],
     set: {
       fields: ({ score }) => [{ name: "score", label: "Score", value: score }],
@@ -110,11 +122,12 @@ const KINDS = {
     length: "XLEN",
     first: "-",
     columns: [["entry"], ["fields"]],
-    page: (key, from) => ["XRANGE", key, from, "+", "COUNT", PAGE],
-    read: (reply) => ({
+    page: (key, from, limit) => ["XRANGE", key, from, "+", "COUNT", limit],
+    read: (reply, _, limit) => ({
       items: reply.map(([id, fields]) => ({ id: id.text, fields })),
-      next: reply.length === PAGE ? `(${reply.at(-1)[0].text}` : undefined,
+      next: reply.length === limit ? `(${reply.at(-1)[0].text}` : undefined,
     }),
+    sought: ({ id, fields }) => [Bytes.of(id), ...fields],
     cells: ({ id, fields }) => [id, el("div", { class: "bytes" }, pairs(fields))],
     remove: { command: (key, { id }) => ["XDEL", key, id] },
     add: {
@@ -126,11 +139,12 @@ const KINDS = {
     length: "VCARD",
     first: "-",
     columns: [["element"], ["attributes"]],
-    page: (key, from) => ["VRANGE", key, from, "+", PAGE],
-    read: (reply) => ({
+    page: (key, from, limit) => ["VRANGE", key, from, "+", limit],
+    read: (reply, _, limit) => ({
       items: reply.map((name) => ({ name })),
-      next: reply.length === PAGE ? behind(reply.at(-1)) : undefined,
+      next: reply.length === limit ? behind(reply.at(-1)) : undefined,
     }),
+    sought: ({ name }) => [name],
     async extend(key, items, database) {
       const replies = await runAll(items.map(({ name }) => ["VGETATTR", key, name]), database);
       items.forEach((item, at) => (item.value = replies[at] instanceof Bytes ? replies[at] : null));
@@ -181,6 +195,13 @@ async function nearest(place, { name }, { key, database }) {
   place.querySelector("[role=region]").focus();
 }
 
+function matching(pattern) {
+  return pattern ? ["MATCH", pattern] : [];
+}
+
+/** The last search in the elements of a key, which is kept when the key is shown again. */
+let lastSearch = null;
+
 /** Returns a function that reads the pairs of a reply of HSCAN. */
 function scanned(make) {
   return ([next, flat]) => ({
@@ -226,16 +247,29 @@ export async function elementsOf(type, content, shown, again) {
   const list = el("div", {});
   const foot = el("p", { class: "row" });
   const more = el("div", { id: "more" });
-  const items = [];
+  let items = [];
   let from = kind.first;
+  const isSame = lastSearch && lastSearch.database === database && lastSearch.key.equals(key);
+  let pattern = isSame ? lastSearch.pattern : "";
   const load = async () => {
-    const page = kind.read(unless((await runAll([kind.page(key, from)], database))[0]), from);
-    if (kind.extend && page.items.length > 0) {
-      await kind.extend(key, page.items, database);
+    const limit = pattern ? SEARCH_PAGE : PAGE;
+    const wanted = items.length + (pattern ? PAGE : 1);
+    for (let round = 0; round < SEARCH_ROUNDS_MAX && items.length < wanted && from !== undefined; round += 1) {
+      const page = kind.read(unless((await runAll([kind.page(key, from, limit, pattern)], database))[0]), from, limit);
+      const isSought = (item) => !pattern || !kind.sought || kind.sought(item).some((text) => matches(text, pattern));
+      const found = page.items.filter(isSought);
+      for (let at = 0; kind.extend && at < found.length; at += PAGE) {
+        await kind.extend(key, found.slice(at, at + PAGE), database);
+      }
+      items.push(...found);
+      from = page.next;
     }
-    items.push(...page.items);
-    from = page.next;
     draw();
+  };
+  const search = async (wanted) => {
+    [items, from, pattern] = [[], kind.first, wanted];
+    lastSearch = { key, database, pattern };
+    await load();
   };
   const draw = () => {
     const columns = may.set || may.remove || kind.look ? [...kind.columns, ["", "actions"]] : kind.columns;
@@ -243,9 +277,10 @@ export async function elementsOf(type, content, shown, again) {
       const cells = kind.cells(item);
       return columns === kind.columns ? cells : [...cells, itemActions(kind, may, item, shown, again, more)];
     });
-    const caption = typeof total === "number"
-      ? `${count(items.length)} of ${things(total, "element")}` : things(items.length, "element");
-    list.replaceChildren(table(caption, columns, rows, "There are no elements."));
+    const of = typeof total === "number" ? `${count(items.length)} of ${things(total, "element")}`
+      : things(items.length, "element");
+    const caption = pattern ? `${of}: those that match${from === undefined ? "" : ", so far"}` : of;
+    list.replaceChildren(table(caption, columns, rows, pattern ? "No element matches." : "There are no elements."));
     foot.replaceChildren(...[
       from === undefined ? null : button("More", load),
       may.add ? button("Add", () => ask("Add", kind, kind.add, {}, shown, again)) : null,
@@ -254,7 +289,22 @@ export async function elementsOf(type, content, shown, again) {
   };
   await load();
   const head = type === "vectorset" ? [await indexOf(key, database)] : [];
-  content.replaceChildren(...head, list, foot, more, ...(type === "stream" ? [await groups(key, database)] : []));
+  const find = total <= UNSEARCHED_MAX && pattern === "" ? [] : [searchForm(search, pattern)];
+  content.replaceChildren(...head, ...find, list, foot, more, ...(type === "stream" ? [await groupsOf(key, database)] : []));
+}
+
+/** Creates the form for a search in the elements; the empty pattern shows all. */
+function searchForm(search, pattern) {
+  const input = el("input", { type: "search", name: "elements", autocapitalize: "off", autocomplete: "off",
+    spellcheck: "false", placeholder: "for example *name*" });
+  input.value = pattern;
+  const form = el("form", { class: "row", role: "search", "aria-label": "Elements" },
+    el("label", { class: "inline" }, "Pattern ", input), el("button", { type: "submit" }, "Search"));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    search(input.value).catch((error) => tell(error.message));
+  });
+  return form;
 }
 
 /** Returns the changes to elements of the key that the user may make. */
@@ -323,21 +373,4 @@ function confirmRemove(kind, item, about, shown, again) {
     await (exists === 0 ? changed(key) : again());
     tell("The element was deleted.");
   }, { class: "danger", text: el("p", { class: "bytes" }, about) });
-}
-
-/** Shows the consumer groups of a stream. */
-async function groups(key, database) {
-  const [found] = await runAll([["XINFO", "GROUPS", key]], database);
-  if (!Array.isArray(found) || found.length === 0) {
-    return el("p", { class: "faint" }, "No consumer groups.");
-  }
-  const rows = found.map((group) => [
-    bytesOf(group.get("name")),
-    count(group.get("consumers")),
-    count(group.get("pending")),
-    group.get("last-delivered-id").text,
-    group.get("lag") === null ? "?" : count(group.get("lag")),
-  ]);
-  const columns = [["group"], ["consumers", "number"], ["pending", "number"], ["delivered up to"], ["lag", "number"]];
-  return table("Consumer groups", columns, rows);
 }

@@ -52,6 +52,7 @@ fn read_only_users_see_no_edit_controls_and_are_refused() {
             .run("return [...document.querySelectorAll('#key button')].map((button) => button.innerText)");
         let views: &[&str] = match name {
             "a-string" => &["Text", "Hex"],
+            "a-stream" => &["Open"],
             _ => &[],
         };
         assert_eq!(buttons, json!([&["Refresh", "Live"][..], views].concat()), "{name}");

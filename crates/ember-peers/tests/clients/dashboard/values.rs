@@ -1,9 +1,10 @@
-//! Views of values: decoded bytes and long JSON.
+//! Views of values: decoded bytes, long JSON, searches in elements, and consumer groups.
 
-use ember_peers::browser::Browser;
+use ember_peers::browser::{Browser, key};
+use ember_testkit::{RawClient, Value};
 use serde_json::json;
 
-use super::{assert_no_errors, choose, click_at_key, keep_pictures, open, start};
+use super::{answer, assert_no_errors, choose, click_at_key, confirm, keep_pictures, open, start};
 
 /// `{"name": "alice", "tags": ["a", null], "big": 2^63}` in MessagePack.
 const MESSAGE: &[u8] = b"\x83\xa4name\xa5alice\xa4tags\x92\xa1a\xc0\xa3big\xcf\x80\0\0\0\0\0\0\0";
@@ -127,5 +128,129 @@ fn long_json_documents_are_read_in_the_parts_that_are_unfolded() {
     client.run("JSON.DEL document $.n");
     unfold("\"n\":", "(deleted)");
     keep_pictures(&browser, "long-document");
+    assert_no_errors(&browser);
+}
+
+#[test]
+fn elements_are_searched_by_pattern() {
+    let server = start(&[]);
+    let mut client = server.client();
+    let mut calls: Vec<Vec<String>> = Vec::new();
+    let mut call = |line: String| calls.push(line.split(' ').map(str::to_owned).collect());
+    for number in 0..3000 {
+        call(format!("HSET hash field:{number} v"));
+        call(format!("RPUSH list item:{number}"));
+        call(format!("SADD set member:{number}"));
+        call(format!("ZADD zset {number} member:{number}"));
+        call(format!("XADD stream 1-{} kind event:{number}", number + 1));
+    }
+    client.pipeline(&calls).unwrap();
+    let browser = Browser::start();
+    open(&browser, &server, "keys");
+    browser.wait_for_text("#found", "5 keys");
+    for (name, pattern, found) in [
+        ("hash", "field:299?", 10),
+        ("list", "*:2[5-6]00", 2),
+        ("set", "member:77", 1),
+        ("zset", "*ber:1?34", 10),
+        ("stream", "event:29*", 111),
+    ] {
+        choose(&browser, name);
+        browser.fill("#content [name=elements]", pattern);
+        browser.press(key::ENTER);
+        browser.wait_for_text("#content caption", "those that match");
+        let shown = browser.count("#content table:first-of-type tbody tr");
+        assert_eq!(shown, found, "{name} {pattern}");
+    }
+    // The search stays after a change of an element.
+    choose(&browser, "hash");
+    browser.fill("#content [name=elements]", "field:12");
+    browser.press(key::ENTER);
+    browser.wait_for_text("#content caption", "1 of 3,000 elements: those that match");
+    click_at_key(&browser, "Edit field:12 v");
+    answer(&browser, "value", "other");
+    confirm(&browser);
+    browser.wait_for_text("#content tbody", "other");
+    browser.wait_for_text("#content caption", "1 of 3,000 elements: those that match");
+    browser.fill("#content [name=elements]", "nothing");
+    browser.press(key::ENTER);
+    browser.wait_for_text("#content tbody", "No element matches.");
+    let script = "return Promise.all([import('/dashboard/glob.js'), import('/dashboard/bytes.js')]).then(
+        ([{ matches }, { Bytes }]) => [['abc', 'a*c'], ['abc', '*b'], ['a*c', 'a\\\\*c'], ['abc', 'a\\\\*c'],
+            ['x', '[^a-w]'], ['', '*'], ['b', '[c-a]'], ['ab', 'a'], ['aXbXc', '*X*X*']].map(([text, pattern]) =>
+                matches(Bytes.of(text), pattern)))";
+    let expected = json!([true, false, true, false, true, true, true, false, true]);
+    assert_eq!(browser.run(script), expected);
+    assert_no_errors(&browser);
+}
+
+/// Returns the number of pending entries of a group.
+fn pending(client: &mut RawClient) -> i64 {
+    client.run("XPENDING stream readers").elements().unwrap()[0].integer().unwrap()
+}
+
+#[test]
+fn pending_entries_of_groups_are_shown_acknowledged_and_claimed() {
+    let server = start(&[]);
+    let mut client = server.client();
+    for number in 1..=150 {
+        client.run(&format!("XADD stream 1-{number} n {number}"));
+    }
+    client.run("XGROUP CREATE stream readers 0");
+    client.run("XREADGROUP GROUP readers alice COUNT 120 STREAMS stream >");
+    client.run("XREADGROUP GROUP readers bob COUNT 5 STREAMS stream >");
+    client.run("ACL SETUSER reader on >pass ~* +@read");
+    let browser = Browser::start();
+    open(&browser, &server, "keys");
+    browser.wait_for_text("#found", "1 key");
+    choose(&browser, "stream");
+    browser.wait_for_text("#groups", "125");
+    click_at_key(&browser, "Open group readers");
+    browser.wait_for_text("#group", "Consumers of readers");
+    browser.wait_for("document.querySelectorAll('#pending tbody tr').length === 100");
+    browser.click_button("//*[@id='pending']", "More");
+    browser.wait_for("document.querySelectorAll('#pending tbody tr').length === 125");
+    click_at_key(&browser, "Ack 1-3");
+    browser.wait_for_text("#status", "1 entry was acknowledged.");
+    assert_eq!(pending(&mut client), 124);
+    click_at_key(&browser, "Pending of bob");
+    browser.wait_for("document.querySelectorAll('#pending tbody tr').length === 5");
+    keep_pictures(&browser, "groups");
+    click_at_key(&browser, "Claim 1-121");
+    answer(&browser, "consumer", "carol");
+    confirm(&browser);
+    browser.wait_for("document.querySelectorAll('#pending tbody tr').length === 4");
+    browser.wait_for_text("#group", "carol");
+    click_at_key(&browser, "Ack all 4 shown entries");
+    confirm(&browser);
+    browser.wait_for_text("#pending", "There are none.");
+    assert_eq!(pending(&mut client), 120);
+    click_at_key(&browser, "Delete bob");
+    confirm(&browser);
+    browser.wait_for_text("#status", "The consumer was deleted, with 0 pending entries.");
+    click_at_key(&browser, "New group");
+    answer(&browser, "name", "others");
+    confirm(&browser);
+    browser.wait_for_text("#groups tbody", "others");
+    click_at_key(&browser, "Set ID of group others");
+    answer(&browser, "id", "1-7");
+    confirm(&browser);
+    browser.wait_for_text("#groups tbody", "1-7");
+    click_at_key(&browser, "Delete group others");
+    confirm(&browser);
+    browser.wait_for("!document.querySelector('#groups tbody').innerText.includes('others')");
+    assert_eq!(client.run("XINFO GROUPS stream").elements().unwrap().len(), 1);
+    // Without rights there are no buttons for changes.
+    let texts = browser.run(
+        "return import('/dashboard/api.js').then(async ({ logIn }) => { await logIn('reader', 'pass'); return 1; })",
+    );
+    assert_eq!(texts, 1);
+    click_at_key(&browser, "Refresh");
+    browser.wait_for_text("#content", "Read only.");
+    click_at_key(&browser, "Open group readers");
+    browser.wait_for_text("#pending", "Pending entries of readers");
+    let buttons = browser
+        .run("return [...document.querySelectorAll('#groups button')].map((button) => button.innerText)");
+    assert_eq!(buttons, json!(["Open", "Pending", "Pending", "More"]));
     assert_no_errors(&browser);
 }

@@ -54,6 +54,8 @@ const FILES: &[File] = files! {
     "elements.js": SCRIPT,
     "format.js": SCRIPT,
     "formats.js": SCRIPT,
+    "glob.js": SCRIPT,
+    "groups.js": SCRIPT,
     "heavy.js": SCRIPT,
     "json.js": SCRIPT,
     "keys.js": SCRIPT,
