@@ -1,5 +1,6 @@
 // The key browser: the keys that match a pattern, and the value of one of them.
 
+import { addressOf, keepAddress, parameters } from "./address.js";
 import { COMMANDS_MAX, ReplyError, permittedWithOtherKeys, run, runAll } from "./api.js";
 import { Bytes, typed } from "./bytes.js";
 import { button, dialog, el, refused, tell, tile } from "./dom.js";
@@ -43,6 +44,7 @@ export const view = {
       await (state.isBegun ? null : search());
       return;
     }
+    readAddress();
     state.makes = await makes();
     [state.mayDelete] = await permittedWithOtherKeys([["UNLINK", ""]]);
     main.replaceChildren(el("div", { id: "browser" }, searchForm(), el("div", { class: "browser" },
@@ -59,17 +61,42 @@ export const view = {
 /** Shows a key of a database; callable from any view. */
 export function openKey(key, database) {
   Object.assign(state, { database, shown: key });
-  if (location.hash === "#keys") {
-    show(key);
-  } else {
-    location.hash = "#keys";
-  }
+  location.hash = address();
 }
 
 /** Shows the keys of a database that match a pattern; callable from any view. */
 export function openPattern(pattern, database) {
   Object.assign(state, { database, pattern, type: "", shown: null });
-  location.hash = "#keys";
+  location.hash = address();
+}
+
+/** Returns the search and the shown key as parameters of the URL. */
+function inAddress() {
+  const { database, pattern, type, shown } = state;
+  return { pattern: pattern === "*" ? "" : pattern, type, database: database || "", key: shown?.line };
+}
+
+function address() {
+  return addressOf("keys", inAddress());
+}
+
+/** Continues with the search and the key in the URL; with the last ones if it has none. */
+function readAddress() {
+  const { pattern, type, database, key } = parameters();
+  if (pattern !== undefined || type !== undefined || database !== undefined || key !== undefined) {
+    Object.assign(state, { pattern: pattern ?? "*", type: TYPES.includes(type) ? type : "",
+      database: Number(database) || 0, shown: key === undefined ? null : named(key) });
+  }
+  keepAddress("keys", inAddress());
+}
+
+/** Returns the key with a name as it is shown; null if the URL was changed to an invalid one. */
+function named(line) {
+  try {
+    return typed(line);
+  } catch {
+    return null;
+  }
 }
 
 function place() {
@@ -100,6 +127,7 @@ function searchForm() {
 /** Starts a new search. */
 async function search() {
   Object.assign(state, { cursor: "0", found: [], isBegun: false });
+  keepAddress("keys", inAddress());
   const [total] = await runAll([["DBSIZE"]], state.database);
   state.total = typeof total === "number" ? total : null;
   await more();
@@ -246,6 +274,7 @@ function keyButton({ key, type, ttl, bytes }, begin) {
 
 async function show(key) {
   state.shown = key;
+  keepAddress("keys", inAddress());
   try {
     if (!(await showKey(place(), { key, database: state.database, changed: keyChanged }))) {
       return;
@@ -269,6 +298,7 @@ async function keyChanged(key, to) {
     await show(to);
   } else {
     place().replaceChildren(el("p", { class: "faint" }, "Choose a key."));
+    keepAddress("keys", inAddress());
   }
   drawList(null);
 }

@@ -1,5 +1,6 @@
 // The page: selection and refresh of views, and login.
 
+import { viewName } from "./address.js";
 import { Unauthorised, logIn, userName } from "./api.js";
 import { view as analysis } from "./analysis.js";
 import { view as clients } from "./clients.js";
@@ -59,8 +60,7 @@ async function show(view) {
 
 /** Shows the view that the URL names. */
 function route() {
-  const name = location.hash.slice(1);
-  const view = VIEWS[name] ?? overview;
+  const view = VIEWS[viewName()] ?? overview;
   document.querySelectorAll("nav a").forEach((link) => {
     const isCurrent = VIEWS[link.hash.slice(1)] === view;
     link.toggleAttribute("aria-current", isCurrent);

@@ -1,4 +1,4 @@
-//! Views of values: decoded bytes, long JSON, searches in elements, and consumer groups.
+//! Views of values: decoded bytes, long JSON, searches in elements, consumer groups, and the URL of the shown key.
 
 use ember_peers::browser::{Browser, key};
 use ember_testkit::{RawClient, Value};
@@ -252,5 +252,43 @@ fn pending_entries_of_groups_are_shown_acknowledged_and_claimed() {
     let buttons = browser
         .run("return [...document.querySelectorAll('#groups button')].map((button) => button.innerText)");
     assert_eq!(buttons, json!(["Open", "Pending", "Pending", "More"]));
+    assert_no_errors(&browser);
+}
+
+#[test]
+fn a_reload_shows_the_same_search_and_key() {
+    let server = start(&[]);
+    let mut client = server.client();
+    client.run("SELECT 2");
+    client.command(&[&b"SADD"[..], b"user:\xff&=\\ ?", b"member"]);
+    for line in ["SET user:1 x", "SET other x", "SADD user:set member"] {
+        client.run(line);
+    }
+    let browser = Browser::start();
+    open(&browser, &server, "keys");
+    browser.wait_for_text("#found", "Database 0 has no keys.");
+    browser.fill("[name=database]", "2");
+    browser.fill("[name=pattern]", "user:*");
+    browser.run("document.querySelector('[name=type]').value = 'set'");
+    browser.click("form[role=search] [type=submit]");
+    browser.wait_for("document.querySelector('#found').innerText === '2 keys'");
+    choose(&browser, "user:\\xff&=\\\\ ?");
+    browser.run("location.reload()");
+    browser.wait_for("document.querySelector('#found')?.innerText === '2 keys'");
+    browser.wait_for_text("#key h2", "user:\\xff&=\\\\ ?");
+    browser.wait_for_text("#content", "member");
+    let inputs = browser.run(
+        "return ['pattern', 'type', 'database'].map((name) => document.querySelector(`[name=${name}]`).value)",
+    );
+    assert_eq!(inputs, json!(["user:*", "set", "2"]));
+    // Another view and back, and a URL with an invalid key.
+    browser.click_button("//nav", "Clients");
+    browser.wait_for_text("#clients-list", "client");
+    browser.run("history.back()");
+    browser.wait_for_text("#key h2", "user:\\xff&=\\\\ ?");
+    browser.run("location.hash = '#keys?type=nonsense&key=' + encodeURIComponent('\\\\q')");
+    browser.wait_for_text("#key", "Choose a key.");
+    browser.wait_for_text("#found", "Database 0 has no keys.");
+    assert_eq!(client.run("DBSIZE"), Value::Integer(4));
     assert_no_errors(&browser);
 }

@@ -42,6 +42,7 @@ const FILES: &[File] = files! {
     "style.css": CSS,
     "icon.svg": SVG,
     "main.js": SCRIPT,
+    "address.js": SCRIPT,
     "analysis.js": SCRIPT,
     "api.js": SCRIPT,
     "bytes.js": SCRIPT,
