@@ -72,32 +72,52 @@ function ago(milliseconds) {
   return seconds < 120 ? `${seconds} s ago` : `${Math.round(seconds / 60)} min ago`;
 }
 
+/** Returns the scale from zero to `top`: its name at the top, its lines, and the position of a value between 0 and 1. */
+function linear(top, format) {
+  return { names: { top: format(top) }, lines: [0, top / 2, top], share: (value) => Math.min(value, top) / top };
+}
+
+/** Returns the logarithmic scale between the powers of ten around some values; a line stands for each power. */
+function logarithmic(values, format) {
+  const exponent = (value) => Math.log10(Math.max(value, 1));
+  const from = Math.floor(Math.min(...values.map(exponent)));
+  const to = Math.max(from + 1, Math.ceil(Math.max(...values.map(exponent))));
+  const lines = Array.from({ length: to - from + 1 }, (_, at) => 10 ** (from + at));
+  const names = { top: format(10 ** to), bottom: format(10 ** from) };
+  return { names, lines, share: (value) => (exponent(value) - from) / (to - from) };
+}
+
 /**
- * Draws lines on one scale, from zero to `top` or to a round number not below the largest value. A line is
+ * Draws lines on one scale. It extends from zero to `top` or to a round number not below the largest value, or with
+ * `isLogarithmic` between powers of ten, so that small values remain visible next to large ones. A line is
  * `[name, series]`; `format` formats a value; `range` is the time in milliseconds from the left edge to the right edge,
  * which is `now`.
  */
-export function chart(name, label, lines, { format, range, now, top, base = 10 }) {
+export function chart(name, label, lines, { format, range, now, top, isLogarithmic = false, base = 10 }) {
   const from = now - range;
   const place = (time) => ((time - from) / range) * WIDTH;
   const shown = lines.map(([title, { times, values }]) => [title, times
     .map((time, at) => [time, values[at]])
     .filter(([time, value]) => time >= from && Number.isFinite(value))]);
-  const largest = Math.max(0, ...shown.flatMap(([, points]) => points.map(([, value]) => value)));
-  const scale = top ?? (largest > 0 ? ceiling(largest, base) : 1);
-  const height = (value) => HEIGHT - 1 - (Math.min(value, scale) / scale) * (HEIGHT - 3);
+  const all = shown.flatMap(([, points]) => points.map(([, value]) => value));
+  const largest = Math.max(0, ...all);
+  const scale = isLogarithmic && largest > 0
+    ? logarithmic(all, format) : linear(top ?? (largest > 0 ? ceiling(largest, base) : 1), format);
+  const height = (value) => HEIGHT - 1 - scale.share(value) * (HEIGHT - 3);
   const image = svg("svg", { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" });
   image.setAttribute("aria-label", label);
-  [0, scale / 2, scale].forEach((value) =>
+  scale.lines.forEach((value) =>
     image.append(svg("line", { x1: 0, y1: height(value), x2: WIDTH, y2: height(value) })));
   for (const [, points] of shown) {
     const drawn = points.map(([time, value]) => `${place(time).toFixed(1)},${height(value).toFixed(1)}`);
     image.append(svg("polyline", { points: drawn.join(" ") }));
   }
 
-  const plot = html("div", "plot", "");
+  const { names } = scale;
+  const plot = html("div", names.bottom ? "plot between" : "plot", "");
   plot.dataset.name = name;
-  plot.append(image, html("span", "scale", largest > 0 || top ? format(scale) : ""));
+  plot.append(image, html("span", "scale", largest > 0 || top ? names.top : ""));
+  plot.append(...(names.bottom ? [html("span", "scale bottom", names.bottom)] : []));
   const at = pointed?.name === name ? from + pointed.share * range : null;
   const found = at === null ? [] : shown.map(([title, points]) => [title, nearest(points, at)]).filter(([, hit]) => hit);
   if (found.length > 0) {
@@ -110,9 +130,9 @@ export function chart(name, label, lines, { format, range, now, top, base = 10 }
   const below = html("div", "below faint", "");
   below.append(html("span", "", ago(range)));
   if (lines.length > 1) {
-    const names = html("span", "legend", "");
-    lines.forEach(([title], number) => names.append(html("span", `line${number + 1}`, title)));
-    below.append(names);
+    const legend = html("span", "legend", "");
+    lines.forEach(([title], number) => legend.append(html("span", `line${number + 1}`, title)));
+    below.append(legend);
   }
   below.append(html("span", "", "now"));
   const whole = html("div", "charted", "");

@@ -177,7 +177,7 @@ function draw(main, now, last) {
     tile("Latency", { id: "latency" },
       figure(micros(current[99]), "p99 in the server"),
       over("latency", `Latency: ${PERCENTILES.map((percent) => `p${percent} ${micros(current[percent])}`).join(", ")}`,
-        [["p99", "99"], ["p50", "50"], ["p99.9", "99.9"]], { format: micros }),
+        [["p99", "99"], ["p50", "50"], ["p99.9", "99.9"]], { format: micros, isLogarithmic: true }),
       facts(PERCENTILES.map((percent) => [`p${percent}`, micros(current[percent])]))),
     tile("Hit rate", { id: "hits" },
       figure(percent(current.hits), "of reads"),

@@ -71,6 +71,23 @@ fn a_user_logs_in_and_sees_figures_update() {
         );
         assert!(gap.as_f64().unwrap() >= 0.0, "{gap}");
         browser.wait_for("document.querySelector('#latency .legend').innerText.includes('p99.9')");
+        // Latencies have a logarithmic scale between powers of ten; its figures and the values do not cover each other.
+        let scale = browser.run(
+            "const plot = document.querySelector('#latency .plot');
+             const { left, right, top } = plot.getBoundingClientRect();
+             const at = { bubbles: true, clientX: right - 2, clientY: top + 5, left };
+             plot.dispatchEvent(new PointerEvent('pointermove', at));
+             const box = (part) => document.querySelector(`#latency ${part}`).getBoundingClientRect();
+             return [[...plot.querySelectorAll('.scale')].map((scale) => scale.innerText),
+                 box('.tip').top - box('.scale').bottom, box('.scale.bottom').top - box('.tip').bottom,
+                 plot.querySelectorAll('svg line:not(.at)').length]",
+        );
+        let names: Vec<&str> =
+            scale[0].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+        let power = |name: &str| name.split(' ').next().unwrap().trim_matches('0') == "1";
+        assert!(names.len() == 2 && names.iter().all(|name| power(name)), "{names:?}");
+        assert!(scale[1].as_f64().unwrap() >= 0.0 && scale[2].as_f64().unwrap() >= 0.0, "{scale}");
+        assert!(scale[3].as_u64().unwrap() >= 2, "{scale}");
         browser.click("[data-range='1 hour']");
         browser.wait_for("document.querySelector('#throughput .below').innerText.includes('60 min ago')");
         browser.wait_for(
