@@ -2,12 +2,16 @@
 
 import { ask, permitted, userName, word } from "./api.js";
 import { Bytes, fromBytes } from "./bytes.js";
+import { commonStart, completionsOf, forget, load, syntaxOf } from "./completion.js";
 import { dialog, el, tile } from "./dom.js";
 import { things } from "./format.js";
 
 /** The number of commands that stay visible with their replies, and of lines in the history. */
 const SHOWN_MAX = 100;
 const LINES_MAX = 200;
+
+/** The number of completions that are shown. */
+const OFFERED_MAX = 40;
 
 /** Limits of a displayed reply: its lines, and the length of a line. */
 const REPLY_LINES_MAX = 1000;
@@ -37,6 +41,7 @@ export const view = {
       // The next user must not see the replies to the previous one.
       Object.assign(state, { user: userName(), lines: [], at: 0, database: 0, queue: null });
       transcript.replaceChildren();
+      forget();
     }
     if (main.querySelector("#console")) {
       return;
@@ -44,8 +49,14 @@ export const view = {
     // Opens the login dialog if the server requires a password.
     await permitted([["PING"]]);
     const input = el("input", { id: "line", "aria-label": "Command", autocapitalize: "off", autocomplete: "off",
-      spellcheck: "false", placeholder: "a command, for example GET key" });
-    input.addEventListener("keydown", (event) => recall(event, input));
+      spellcheck: "false", placeholder: "a command, for example GET key", "aria-describedby": "syntax" });
+    const offers = el("p", { id: "offers", class: "row", role: "group", "aria-label": "Completions", hidden: true });
+    const syntax = el("p", { id: "syntax", class: "faint" });
+    input.addEventListener("keydown", (event) => {
+      recall(event, input);
+      complete(event, input, offers);
+    });
+    input.addEventListener("input", () => describe(input, offers, syntax));
     const prompt = el("label", { id: "prompt", for: "line", class: "bytes" }, promptText());
     const form = el("form", { id: "console", class: "console" }, prompt, input, el("button", { type: "submit" }, "Run"));
     form.addEventListener("submit", (event) => {
@@ -59,12 +70,64 @@ export const view = {
       input.focus();
     } }, "Clear");
     const about = el("p", { class: "faint" }, `Commands run as ${userName()}. Quotes and escapes are those of ember-cli; `,
-      "MULTI queues commands until EXEC; a command is limited to five seconds.");
-    main.replaceChildren(tile("Console", {}, about, transcript, form, el("p", { class: "row" }, stop, clear)));
+      "MULTI queues commands until EXEC; a command is limited to five seconds. Tab completes names and tokens, the up and ",
+      "down keys recall lines.");
+    main.replaceChildren(tile("Console", {}, about, transcript, form, offers, syntax,
+      el("p", { class: "row" }, stop, clear)));
     transcript.scrollTop = transcript.scrollHeight;
     input.focus();
+    await load();
+    // The user may have typed meanwhile.
+    describe(input, offers, syntax);
   },
 };
+
+/** Shows the syntax of the typed command, and removes the completions of the line before. */
+function describe(input, offers, syntax) {
+  offers.hidden = true;
+  const found = syntaxOf(input.value);
+  syntax.replaceChildren(...(found ? [el("code", {}, found.call), el("br"), found.summary] : []));
+}
+
+/**
+ * Tab completes the last word; if several words fit, as far as they agree. The next Tab shows them, and a further one moves
+ * the focus to them. If there is nothing to complete, Tab moves the focus as usual.
+ */
+function complete(event, input, offers) {
+  if (event.key === "Escape") {
+    offers.hidden = true;
+  }
+  const isAtEnd = input.selectionStart === input.value.length && input.selectionEnd === input.value.length;
+  if (event.key !== "Tab" || event.shiftKey || event.ctrlKey || event.altKey || !isAtEnd || input.value.trim() === "") {
+    return;
+  }
+  if (!offers.hidden) {
+    event.preventDefault();
+    offers.firstElementChild.focus();
+    return;
+  }
+  const { from, words } = completionsOf(input.value);
+  const put = (word, end) => {
+    input.value = input.value.slice(0, from) + word + end;
+    input.focus();
+    input.dispatchEvent(new Event("input"));
+  };
+  const typedWord = input.value.slice(from);
+  if (words.length === 0 || (words.length === 1 && words[0] === typedWord.toUpperCase())) {
+    return;
+  }
+  event.preventDefault();
+  const start = commonStart(words);
+  if (words.length === 1) {
+    put(words[0], " ");
+  } else if (start.length > typedWord.length) {
+    put(start, "");
+  } else {
+    offers.replaceChildren(...words.slice(0, OFFERED_MAX).map((word) =>
+      el("button", { type: "button", onclick: () => put(word, " ") }, word)));
+    offers.hidden = false;
+  }
+}
 
 function promptText() {
   return `ember${state.database > 0 ? `[${state.database}]` : ""}${state.queue ? "(TX)" : ""}>`;
@@ -79,6 +142,7 @@ function recall(event, input) {
   event.preventDefault();
   state.at += step;
   input.value = state.lines[state.at] ?? "";
+  input.dispatchEvent(new Event("input"));
   input.setSelectionRange(input.value.length, input.value.length);
 }
 
@@ -88,6 +152,7 @@ async function submit(input) {
     return;
   }
   input.value = "";
+  input.dispatchEvent(new Event("input"));
   if (state.lines.at(-1) !== line) {
     state.lines = [...state.lines, line].slice(-LINES_MAX);
   }

@@ -2,8 +2,11 @@
 
 use ember_peers::browser::{Browser, key};
 use ember_testkit::Value;
+use serde_json::json;
 
-use super::{assert_nothing_but_refusals, fill, log_in, open, picture, start};
+use super::{
+    assert_no_errors, assert_nothing_but_refusals, fill, keep_pictures, log_in, open, picture, start,
+};
 
 /// Types a command into the console, and waits until its reply is shown.
 #[track_caller]
@@ -117,4 +120,68 @@ fn commands_are_typed_and_run_with_the_rights_of_the_user() {
         "(error) NOPERM User reader has no permissions to run the 'set' command"
     );
     assert_nothing_but_refusals(&browser);
+}
+
+#[test]
+fn commands_are_completed_and_explained() {
+    let server = start(&[]);
+    let mut client = server.client();
+    client.run("ACL SETUSER reader on >pass ~* +get");
+    let browser = Browser::start();
+    open(&browser, &server, "console");
+    browser.wait_for("document.activeElement.id === 'line'");
+    let wait_for_line = |line: &str| {
+        browser.wait_for(&format!("document.querySelector('#line').value === {}", json!(line)));
+    };
+    // The syntax of the command shows that its documentation has arrived.
+    browser.fill("#line", "zrangestore");
+    browser.wait_for_text("#syntax", "ZRANGESTORE dst src min max [BYSCORE|BYLEX]");
+    let complete = |typed: &str, line: &str| {
+        browser.fill("#line", typed);
+        browser.press(key::TAB);
+        wait_for_line(line);
+    };
+    let offered = || {
+        let names = "[...document.querySelectorAll('#offers button')].map((offer) => offer.innerText)";
+        browser.run(&format!("return document.querySelector('#offers').hidden ? [] : {names}"))
+    };
+    complete("zrangest", "ZRANGESTORE ");
+    complete("config r", "config RE");
+    assert_eq!(offered(), json!([]), "the first Tab completes what is common");
+    browser.press(key::TAB);
+    browser.wait_for("!document.querySelector('#offers').hidden");
+    assert_eq!(offered(), json!(["RESETSTAT", "REWRITE"]));
+    // The next Tab moves the focus to the completions.
+    browser.press(key::TAB);
+    browser.wait_for("document.activeElement.innerText === 'RESETSTAT'");
+    browser.press(key::ENTER);
+    wait_for_line("config RESETSTAT ");
+    assert_eq!(offered(), json!([]));
+    // Arguments are completed by the tokens of the command.
+    browser.fill("#line", "SET k v keep");
+    browser.press(key::TAB);
+    wait_for_line("SET k v KEEPTTL ");
+    // Forms that watch a command are offered after their dot only.
+    browser.fill("#line", "get");
+    browser.press(key::TAB);
+    browser.wait_for("!document.querySelector('#offers').hidden");
+    assert_eq!(offered(), json!(["GET", "GETBIT", "GETDEL", "GETEX", "GETRANGE", "GETSET"]));
+    browser.fill("#line", "get.");
+    browser.press(key::TAB);
+    browser.wait_for("!document.querySelector('#offers').hidden");
+    assert_eq!(offered(), json!(["GET.UNWATCH", "GET.WATCH"]));
+    keep_pictures(&browser, "completion");
+    browser.press(key::ESCAPE);
+    browser.wait_for("document.querySelector('#offers').hidden");
+
+    // A user that may not read the documentation has a console without completions.
+    browser.click("#switch");
+    log_in(&browser, "reader", "pass");
+    browser.wait_for_text("#main", "Commands run as reader");
+    type_command(&browser, "GET nothing");
+    assert_eq!(last_reply(&browser), "(nil)");
+    browser.fill("#line", "zrangest");
+    browser.press(key::TAB);
+    assert_eq!(browser.run("return document.querySelector('#line').value"), "zrangest");
+    assert_no_errors(&browser);
 }

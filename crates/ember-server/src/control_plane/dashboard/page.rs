@@ -48,6 +48,7 @@ const FILES: &[File] = files! {
     "bytes.js": SCRIPT,
     "charts.js": SCRIPT,
     "clients.js": SCRIPT,
+    "completion.js": SCRIPT,
     "configuration.js": SCRIPT,
     "console.js": SCRIPT,
     "documents.js": SCRIPT,
