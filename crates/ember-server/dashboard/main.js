@@ -10,11 +10,13 @@ import { view as heavy } from "./heavy.js";
 import { view as keys } from "./keys.js";
 import { view as overview } from "./overview.js";
 import { view as persistence } from "./persistence.js";
+import { view as profiler } from "./profiler.js";
+import { view as pubsub } from "./pubsub.js";
 import { view as replication } from "./replication.js";
 import { view as slowlog } from "./slowlog.js";
 
-const VIEWS = { overview, keys, analysis, heavy, clients, slowlog, console: terminal, configuration, persistence,
-  replication };
+const VIEWS = { overview, keys, analysis, heavy, clients, slowlog, profiler, pubsub, console: terminal,
+  configuration, persistence, replication };
 const AGAIN_MS = 2000;
 
 const main = document.querySelector("#main");
@@ -73,6 +75,7 @@ function route() {
   place = document.createElement("div");
   main.replaceChildren(place);
   document.querySelector("#status").textContent = "";
+  current?.leave?.();
   current = view;
   show(view);
 }

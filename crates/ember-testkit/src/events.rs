@@ -34,14 +34,22 @@ impl EventStream {
     /// # Errors
     /// Returns an error if the connection fails, or the response is not HTTP.
     pub fn open(address: SocketAddr, path: &str, fields: &[(&str, &str)]) -> io::Result<EventStream> {
-        let mut stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
         let mut request = format!("GET {path} HTTP/1.1\r\n");
         if !fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
             request += &format!("Host: {address}\r\n");
         }
         fields.iter().for_each(|(name, value)| request += &format!("{name}: {value}\r\n"));
-        stream.write_all((request + "\r\n").as_bytes())?;
+        EventStream::request(address, (request + "\r\n").as_bytes())
+    }
+
+    /// Sends a whole request, and reads the head of the response.
+    ///
+    /// # Errors
+    /// Returns an error if the connection fails, or the response is not HTTP.
+    pub fn request(address: SocketAddr, request: &[u8]) -> io::Result<EventStream> {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.write_all(request)?;
         let mut stream = BufReader::new(stream);
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
@@ -60,7 +68,7 @@ impl EventStream {
         fields.into_iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// Returns the next event; `None` at the end of the stream.
+    /// Returns the next event with data; `None` at the end of the stream.
     ///
     /// # Errors
     /// Returns an error if no event arrives in time, or the connection breaks.
@@ -75,8 +83,8 @@ impl EventStream {
                     _ => {}
                 }
             }
-            if let (Some(id), Some(data)) = (id, data) {
-                return Ok(Some(Event { id, data }));
+            if let Some(data) = data {
+                return Ok(Some(Event { id: id.unwrap_or_default(), data }));
             }
         }
     }

@@ -7,7 +7,9 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ember_testkit::{HttpAnswer, RawClient, Server, Value, code_blocks, http_exchange, http_get};
+use ember_testkit::{
+    EventStream, HttpAnswer, RawClient, Server, Value, code_blocks, http_exchange, http_get,
+};
 use serde_json::{Value as Json, json};
 
 use crate::{MODES, assert_ok, builder, wait_until};
@@ -414,6 +416,144 @@ fn visitors_are_counted_and_listed_as_clients() {
             entry[3].elements().unwrap()[0].text() == "HELLO" && entry[5].text() == "dashboard"
         });
         assert!(is_there, "{log:?}");
+    });
+}
+
+/// Opens the stream of a command as a user, or without one.
+fn listen(server: &Server, user: Option<(&str, &str)>, command: &Json) -> EventStream {
+    let address = server.metrics_address();
+    let authorization = user.map(|(name, password)| basic(name, password));
+    let fields = authorization.as_deref().map(|value| ("Authorization", value));
+    let fields: Vec<_> = [JSON].into_iter().chain(fields).collect();
+    let body = json!({ "commands": [command] }).to_string();
+    EventStream::request(address, &request(address, "/dashboard/api/listen", &fields, &body)).unwrap()
+}
+
+/// Returns the data of the next event.
+#[track_caller]
+fn heard(stream: &mut EventStream) -> Json {
+    serde_json::from_str(&stream.next_event().unwrap().expect("the stream continues").data).unwrap()
+}
+
+/// Returns the number of connections of streams.
+fn listeners(client: &mut RawClient) -> usize {
+    client.run("CLIENT LIST").text().matches(" name=dashboard-stream ").count()
+}
+
+#[test]
+fn published_messages_are_streamed_until_the_page_closes() {
+    everywhere(&[], |server, client| {
+        let mut stream = listen(server, None, &json!(["PSUBSCRIBE", "news*", "b*"]));
+        assert_eq!((stream.status, stream.header("cache-control")), (200, Some("no-store")));
+        assert_eq!(client.command(&[&b"PUBLISH"[..], b"news:1", b"a\xff"]), Value::Integer(1));
+        let event = heard(&mut stream);
+        let row = &event["rows"][0];
+        assert_eq!((&event["missed"], &row["length"]), (&json!(0), &json!(2)));
+        assert_eq!(row["pattern"], json!({ "text": "news*" }));
+        assert_eq!(
+            (&row["channel"], &row["message"]),
+            (&json!({ "text": "news:1" }), &json!({ "base64": "Yf8=" }))
+        );
+        // Only the beginning of a long message is sent.
+        client.command(&["PUBLISH", "big", &"x".repeat(3 << 20)]);
+        let row = heard(&mut stream)["rows"][0].take();
+        assert_eq!(row["length"], 3 << 20);
+        assert_eq!(row["message"]["text"].as_str().unwrap().len(), 4096);
+        assert_eq!(listeners(client), 1);
+        drop(stream);
+        wait_until("the subscription has ended", || listeners(client) == 0);
+        assert_eq!(client.run("PUBLISH news:1 b"), Value::Integer(0));
+
+        let mut shard = listen(server, None, &json!(["SSUBSCRIBE", "orders"]));
+        client.run("SPUBLISH orders 7");
+        assert_eq!(heard(&mut shard)["rows"][0]["message"], json!({ "text": "7" }));
+    });
+}
+
+#[test]
+fn the_commands_of_clients_are_streamed_within_limits() {
+    everywhere(&[], |server, client| {
+        let mut stream = listen(server, None, &json!(["MONITOR"]));
+        assert_eq!(stream.status, 200, "{}", stream.head);
+        client.command(&["SET", "k", &"v".repeat(100_000)]);
+        let row = heard(&mut stream)["rows"][0].take();
+        let row = row.as_str().unwrap();
+        assert!(row.contains(" \"SET\" \"k\" \"vvv") && row.ends_with(" bytes)"), "{row:.100}");
+        assert!(row.len() < 5000, "{}", row.len());
+        // An event has at most 200 rows; the others are counted.
+        let calls: Vec<Vec<String>> =
+            (0..3000).map(|number| vec!["GET".to_owned(), format!("key:{number}")]).collect();
+        client.pipeline(&calls).unwrap();
+        let (mut shown, mut missed) = (0, 0);
+        while shown + missed < 3000 {
+            let event = heard(&mut stream);
+            let rows = event["rows"].as_array().unwrap().len();
+            assert!(rows <= 200, "{rows}");
+            shown += rows as u64;
+            missed += event["missed"].as_u64().unwrap();
+        }
+        assert_eq!(shown + missed, 3000);
+        // The third one is refused, and a place is free again once a stream has ended.
+        let second = listen(server, None, &json!(["MONITOR"]));
+        assert_eq!((second.status, listen(server, None, &json!(["MONITOR"])).status), (200, 503));
+        drop(second);
+        wait_until("the profiler has ended", || listeners(client) == 1);
+        wait_until("another one is possible", || listen(server, None, &json!(["MONITOR"])).status == 200);
+        // The server ends a stream whose connection it closes, and the page receives the reason.
+        let list = client.run("CLIENT LIST").text();
+        for line in list.lines().filter(|line| line.contains(" name=dashboard-stream ")) {
+            let id = line.split("id=").nth(1).unwrap().split(' ').next().unwrap();
+            client.run(&format!("CLIENT KILL ID {id}"));
+        }
+        wait_until("the stream has ended", || {
+            heard(&mut stream).get("end") == Some(&json!("the server closed the connection"))
+        });
+        assert!(stream.next_event().unwrap().is_none());
+    });
+}
+
+#[test]
+fn a_page_that_does_not_read_its_stream_costs_the_server_no_memory() {
+    everywhere(&[], |server, client| {
+        let stream = listen(server, None, &json!(["MONITOR"]));
+        assert_eq!(stream.status, 200);
+        let calls: Vec<Vec<String>> = (0..100).map(|_| vec!["ECHO".to_owned(), "x".repeat(50_000)]).collect();
+        for _ in 0..4 {
+            client.pipeline(&calls).unwrap();
+        }
+        // All of it has been read and discarded, although nothing was read here; or the stream has ended.
+        wait_until("nothing is unsent", || {
+            let list = client.run("CLIENT LIST").text();
+            let line = list.lines().find(|line| line.contains(" name=dashboard-stream "));
+            line.is_none_or(|line| line.contains(" obl=0 ") && line.contains(" omem=0 "))
+        });
+    });
+}
+
+#[test]
+fn streams_have_the_rights_of_their_user() {
+    everywhere(&[], |server, client| {
+        assert_ok(client, "ACL SETUSER reader on >pass ~* resetchannels &news +subscribe +psubscribe");
+        assert_ok(client, "ACL SETUSER default resetpass >secret");
+        let reader = Some(("reader", "pass"));
+        let status = |user, command: Json| listen(server, user, &command).status;
+        assert_eq!(status(None, json!(["MONITOR"])), 401);
+        assert_eq!(status(Some(("reader", "wrong")), json!(["MONITOR"])), 401);
+        assert_eq!(status(reader, json!(["MONITOR"])), 403);
+        assert_eq!(status(reader, json!(["SUBSCRIBE", "other"])), 403);
+        for command in [json!(["GET", "a"]), json!(["MONITOR", "x"]), json!(["SUBSCRIBE"]), json!(["SYNC"])] {
+            assert_eq!(status(Some(("default", "secret")), command.clone()), 400, "{command}");
+        }
+        let mut stream = listen(server, reader, &json!(["SUBSCRIBE", "news"]));
+        client.run("AUTH secret");
+        client.run("PUBLISH news a");
+        assert_eq!(heard(&mut stream)["rows"][0]["message"], json!({ "text": "a" }));
+        // A user that loses the right loses the stream.
+        assert_ok(client, "ACL SETUSER reader resetchannels");
+        assert_eq!(heard(&mut stream)["end"], "the server closed the connection");
+        let page = [JSON, ("Origin", "http://evil.example")];
+        let answer = post(server, "/dashboard/api/listen", &page, r#"{"commands": [["MONITOR"]]}"#);
+        assert_eq!(answer.status, 403);
     });
 }
 

@@ -6,6 +6,7 @@ mod overview;
 mod reading;
 mod rights;
 mod server;
+mod streams;
 mod values;
 
 use std::path::{Path, PathBuf};

@@ -125,6 +125,8 @@ fn pages_are_readable_in_light_dark_and_narrow_windows() {
         "heavy",
         "clients",
         "slowlog",
+        "profiler",
+        "pubsub",
         "console",
         "configuration",
         "persistence",

@@ -73,6 +73,7 @@ fn read_only_users_see_no_edit_controls_and_are_refused() {
         ("heavy", "hotkeys|get"),
         ("clients", "client|list"),
         ("slowlog", "slowlog|get"),
+        ("profiler", "monitor"),
         ("configuration", "config|get"),
         ("persistence", "info"),
     ] {

@@ -1,6 +1,6 @@
 //! The dashboard: a page that shows the server and its keys, under `/dashboard/`, enabled by `metrics-dashboard`.
 //!
-//! The page consists of a few files, which need no authentication. Its data comes from six paths, which accept POST
+//! The page consists of a few files, which need no authentication. Its data comes from seven paths, which accept POST
 //! requests and return JSON. Their commands run on the connection of an ordinary client ([`connection`]), after its
 //! user has authenticated:
 //!
@@ -11,6 +11,7 @@
 //! api/history         the figures of the last hour; for the same users
 //! api/configuration   the parameters, without passwords; for users that may run CONFIG GET
 //! api/live            each change of the keys that commands read, as server-sent events until the page closes it
+//! api/listen          what SUBSCRIBE or MONITOR receives, as server-sent events, within limits
 //! ```
 
 mod configuration;
@@ -35,7 +36,7 @@ use tokio::sync::Semaphore;
 
 use super::answer::{AnswerBody, not_allowed, of_type, plain, whole};
 use super::door::{self, Credentials};
-use super::live::following;
+use super::live::{following, listening};
 use super::routes::{Bug, run_blocking};
 use super::visitor::Visitor;
 use crate::acl::denial::Denial;
@@ -87,6 +88,7 @@ pub(super) async fn answer(
     } else if let Some(path) = below.as_deref().and_then(|below| below.strip_prefix("api/")) {
         let answered = match path {
             "live" => live(&head, &mut body, visitor, server).await,
+            "listen" => listen(&head, &mut body, visitor, server).await,
             _ => data(&head, &mut body, path, visitor, server).await.map(whole),
         };
         answered.unwrap_or_else(|excuse| whole(excuse.into_response()))
@@ -257,6 +259,24 @@ async fn live(
     follower.follow(database, commands).await.map_err(refused)
 }
 
+/// Streams published messages, or the commands of all clients, to the page.
+async fn listen(
+    head: &Parts,
+    body: &mut Incoming,
+    visitor: Visitor,
+    server: &'static Server,
+) -> Result<Response<AnswerBody>, Excuse> {
+    if head.method != Method::POST {
+        return Ok(whole(not_allowed("POST")));
+    }
+    let credentials = admit(head, server)?;
+    let refused = |(status, reason)| Excuse::new(status, reason);
+    let listener = listening::enter(credentials.as_ref(), visitor, server).await.map_err(refused)?;
+    let Commands { commands, .. } = json::parse(&read_body(body, BODY_BYTES_MAX).await?)
+        .map_err(|reason| Excuse::new(StatusCode::BAD_REQUEST, reason))?;
+    listener.listen(&commands).await.map_err(refused)
+}
+
 /// Reads a body to its end; returns it if it has at most `kept_max` bytes.
 async fn read_body(body: &mut Incoming, kept_max: usize) -> Result<Vec<u8>, Excuse> {
     let (mut kept, mut count) = (Vec::new(), 0);
@@ -305,14 +325,17 @@ fn run(connection: &mut Connection, asked: &Commands) -> Result<Vec<u8>, Excuse>
     Ok(text)
 }
 
-/// Returns which of the commands the client's user may run now, and which it may run at least with other keys.
+/// Returns which of the commands the client's user may run now, and which it may run at least with other keys or
+/// channels.
 fn permitted(server: &Server, client_id: u64, asked: &Commands) -> Json {
     // A client that has been killed since has no permissions.
     let user = server.clients.get(client_id).map(|view| Arc::clone(&view.user.lock()));
     let verdict = |words: &Words| verdict(server, user.as_ref()?, words);
     let verdicts: Vec<_> = asked.commands.iter().map(verdict).collect();
     let is_ok = |verdict: &Option<Result<(), Denial>>| matches!(verdict, Some(Ok(())));
-    let is_of_keys = |verdict: &Option<Result<(), Denial>>| matches!(verdict, Some(Err(Denial::Key(_))));
+    let is_of_keys = |verdict: &Option<Result<(), Denial>>| {
+        matches!(verdict, Some(Err(Denial::Key(_) | Denial::Channel(_))))
+    };
     json!({
         "permitted": verdicts.iter().map(is_ok).collect::<Vec<_>>(),
         "with_other_keys": verdicts.iter().map(|one| is_ok(one) || is_of_keys(one)).collect::<Vec<_>>(),

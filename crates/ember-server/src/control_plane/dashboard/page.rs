@@ -64,8 +64,11 @@ const FILES: &[File] = files! {
     "live.js": SCRIPT,
     "overview.js": SCRIPT,
     "persistence.js": SCRIPT,
+    "profiler.js": SCRIPT,
+    "pubsub.js": SCRIPT,
     "replication.js": SCRIPT,
     "slowlog.js": SCRIPT,
+    "streams.js": SCRIPT,
     "value.js": SCRIPT,
 };
 

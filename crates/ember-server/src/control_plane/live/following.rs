@@ -72,6 +72,7 @@ impl Follower {
     }
 }
 
-fn refused(Excuse(status, reason): Excuse) -> Refused {
+/// Returns the status and the reason of an error response.
+pub(super) fn refused(Excuse(status, reason): Excuse) -> Refused {
     (status, reason)
 }

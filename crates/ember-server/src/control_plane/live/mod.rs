@@ -11,6 +11,8 @@
 
 mod events;
 pub(super) mod following;
+mod frames;
+pub(super) mod listening;
 mod origins;
 mod session;
 mod stream_place;
@@ -195,6 +197,8 @@ async fn introduce(
         (Err(_), Err(error)) | (Err(error), Ok(())) => return Err(Refusal::Closed(error).into()),
     };
     if !reply.is_error() {
+        let id = reply.get("id").and_then(|id| id.integer()).and_then(|id| u64::try_from(id).ok());
+        session.client_id = id.expect("HELLO returns the client's number, which is positive");
         return Ok(session);
     }
     if reply.text().starts_with("WRONGPASS") {

@@ -25,6 +25,8 @@ const KEPT_BYTES: usize = 4 * 1024;
 
 /// A connection to a worker. Its input needs no limit here, because the worker limits the length of states.
 pub(super) struct Session {
+    /// The connection's client ID; 0 before HELLO.
+    pub(super) client_id: u64,
     socket: UnixStream,
     input: Vec<u8>,
     /// The number of input bytes that are parsed already.
@@ -44,7 +46,13 @@ impl Session {
         let socket = UnixStream::from_std(ours)?;
         let incoming = Incoming { socket: theirs.into(), peer, is_tls: false };
         server.workers[server.reserve_place()].mailbox.send(Message::Accept(incoming));
-        Ok(Session { socket, input: Vec::new(), taken: 0, is_fresh: false })
+        Ok(Session { client_id: 0, socket, input: Vec::new(), taken: 0, is_fresh: false })
+    }
+
+    /// Returns the socket, and the bytes that were received after the last value.
+    pub(super) fn into_parts(mut self) -> (UnixStream, Vec<u8>) {
+        self.input.drain(..self.taken);
+        (self.socket, self.input)
     }
 
     /// Sends a command.
