@@ -14,8 +14,9 @@ import { view as profiler } from "./profiler.js";
 import { view as pubsub } from "./pubsub.js";
 import { view as replication } from "./replication.js";
 import { view as slowlog } from "./slowlog.js";
+import { view as users } from "./users.js";
 
-const VIEWS = { overview, keys, analysis, heavy, clients, slowlog, profiler, pubsub, console: terminal,
+const VIEWS = { overview, keys, analysis, heavy, clients, slowlog, profiler, pubsub, console: terminal, users,
   configuration, persistence, replication };
 const AGAIN_MS = 2000;
 

@@ -7,6 +7,7 @@ mod reading;
 mod rights;
 mod server;
 mod streams;
+mod users;
 mod values;
 
 use std::path::{Path, PathBuf};

@@ -128,6 +128,7 @@ fn pages_are_readable_in_light_dark_and_narrow_windows() {
         "profiler",
         "pubsub",
         "console",
+        "users",
         "configuration",
         "persistence",
         "replication",

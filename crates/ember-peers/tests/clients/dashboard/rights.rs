@@ -74,6 +74,7 @@ fn read_only_users_see_no_edit_controls_and_are_refused() {
         ("clients", "client|list"),
         ("slowlog", "slowlog|get"),
         ("profiler", "monitor"),
+        ("users", "acl|users"),
         ("configuration", "config|get"),
         ("persistence", "info"),
     ] {

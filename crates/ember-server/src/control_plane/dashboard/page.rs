@@ -69,6 +69,7 @@ const FILES: &[File] = files! {
     "replication.js": SCRIPT,
     "slowlog.js": SCRIPT,
     "streams.js": SCRIPT,
+    "users.js": SCRIPT,
     "value.js": SCRIPT,
 };
 
