@@ -190,7 +190,11 @@ uint64_t ember_hash_all_but_16 (const char *bytes, size_t length, uint64_t state
   return state;
 }
 
-/* Gives tests in Rust access to the hash. */
+/* Give tests in Rust access to the hashes. */
 LUA_API unsigned int ember_lua_hash (const char *bytes, size_t length) {
   return ember_hash(bytes, length);
+}
+
+LUA_API unsigned int ember_lua_hash_number (lua_Number number) {
+  return ember_hash_number(number);
 }
