@@ -167,7 +167,7 @@ export async function overview() {
 }
 
 /** Returns the last hour: a list of times and a list of values for each metric, oldest first. */
-export async function history() {
+export async function lastHour() {
   const { refused, ...lists } = await ask("history", { commands: [] });
   return refused ? { at_ms: [] } : lists;
 }

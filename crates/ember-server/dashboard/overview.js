@@ -1,6 +1,6 @@
 // The overview: the current activity of the server.
 
-import { history, overview } from "./api.js";
+import { lastHour, overview } from "./api.js";
 import { Series, chart, whenPointed } from "./charts.js";
 import { answered, el, facts, renew, table, tile } from "./dom.js";
 import { count, micros, percent, size, span } from "./format.js";
@@ -51,7 +51,7 @@ async function ask() {
   const now = await overview();
   if (Date.now() - askedAt >= PAST_PERIOD_MS) {
     askedAt = Date.now();
-    read(await history(), now.now_ms);
+    read(await lastHour(), now.now_ms);
   }
   return now;
 }

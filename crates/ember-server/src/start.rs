@@ -31,7 +31,7 @@ use crate::clients::listening::Listening;
 use crate::clients::mailbox::{Mailbox, Message};
 use crate::cluster;
 use crate::commands;
-use crate::control_plane::{History, Sockets};
+use crate::control_plane::{LastHour, Sockets};
 use crate::defragmentation::ActiveDefrag;
 use crate::executor::AfterEmptying;
 use crate::executor::jobs::Jobs;
@@ -164,7 +164,7 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
         .with(Links::new(processors))
         .with(Listening::new(&listeners))
         .with(LiveQueries::default())
-        .with(History::default())
+        .with(LastHour::default())
         .with(LastFigures::default())
         .with(Primary::new(workers, run_id.clone(), encryption.current().is_on()));
     let parts = Parts {

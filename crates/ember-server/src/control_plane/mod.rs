@@ -38,7 +38,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{Domain, Socket, Type};
 use tokio::net::TcpStream;
 
-pub(crate) use dashboard::history::History;
+pub(crate) use dashboard::last_hour::LastHour;
 
 use ember_config::{BindAddress, Config};
 
@@ -174,7 +174,7 @@ fn serve(port: Port, sockets: Vec<TcpListener>, server: &'static Server) -> io::
         let places = Arc::new(Places::default());
         runtime.block_on(async {
             if let Port::Metrics = port {
-                tokio::spawn(dashboard::history::keep(server));
+                tokio::spawn(dashboard::last_hour::keep(server));
             }
             let mut accepting = Vec::new();
             for socket in sockets {

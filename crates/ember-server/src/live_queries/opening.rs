@@ -210,7 +210,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
         FirstResult::Long(sequence) => (*sequence, None, None),
     };
     if let Some(since) = since
-        && since.history == version::history(server).as_bytes()
+        && since.run == version::run(server).as_bytes()
         && since.sequence > sequence
     {
         guards.unpin(keyspace, &mut executor.turn);

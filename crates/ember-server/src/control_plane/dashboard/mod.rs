@@ -17,8 +17,8 @@
 mod configuration;
 mod connection;
 mod figures;
-pub(super) mod history;
 mod json;
+pub(super) mod last_hour;
 mod page;
 
 use std::sync::Arc;
@@ -43,8 +43,8 @@ use crate::acl::denial::Denial;
 use crate::acl::user::User;
 use crate::server::Server;
 use connection::{Connection, Failure, Refusal};
-use history::History;
 use json::{Commands, Words};
+use last_hour::LastHour;
 
 const JSON: &str = "application/json";
 
@@ -115,7 +115,7 @@ enum Wish {
     Commands,
     Permitted,
     Overview,
-    History,
+    LastHour,
     Configuration,
 }
 
@@ -184,7 +184,7 @@ async fn data(
         "commands" => Wish::Commands,
         "permitted" => Wish::Permitted,
         "overview" => Wish::Overview,
-        "history" => Wish::History,
+        "history" => Wish::LastHour,
         "configuration" => Wish::Configuration,
         _ => return Err(Excuse::new(StatusCode::NOT_FOUND, "not found")),
     };
@@ -217,7 +217,7 @@ async fn data(
             Wish::Commands => run(&mut connection, &commands),
             Wish::Permitted => Ok(permitted(server, connection.id, &commands).to_string().into()),
             Wish::Overview => overview(server, &mut connection).map(|data| data.to_string().into()),
-            Wish::History => Ok(past(server, connection.id).to_string().into()),
+            Wish::LastHour => Ok(last_hour(server, connection.id).to_string().into()),
             Wish::Configuration => parameters(&mut connection).map(|data| data.to_string().into()),
         }
         .map(|data| of_type(StatusCode::OK, JSON, data))
@@ -351,11 +351,11 @@ fn verdict(server: &Server, user: &User, words: &Words) -> Option<Result<(), Den
     Some(user.check(command, args))
 }
 
-/// Returns the history of the last hour, if the user may run INFO.
-fn past(server: &Server, client_id: u64) -> Json {
+/// Returns the figures of the last hour, if the user may run INFO.
+fn last_hour(server: &Server, client_id: u64) -> Json {
     let user = server.clients.get(client_id).map(|view| Arc::clone(&view.user.lock()));
     match user.is_some_and(|user| verdict(server, &user, &vec![b"INFO".to_vec()]) == Some(Ok(()))) {
-        true => History::of(server).shown(),
+        true => LastHour::of(server).shown(),
         false => json!({ "refused": "the user has no permission to run INFO" }),
     }
 }

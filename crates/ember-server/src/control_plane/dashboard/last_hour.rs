@@ -1,4 +1,4 @@
-//! The history of the last hour, which a newly opened page shows: one sample of fixed size every ten seconds.
+//! The figures of the last hour, which a newly opened page shows: one sample of fixed size every ten seconds.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -24,7 +24,7 @@ const PERCENTILES: [f64; 3] = [50.0, 99.0, 99.9];
 
 /// The samples of a server's last hour.
 #[derive(Default)]
-pub(crate) struct History(Mutex<Samples>);
+pub(crate) struct LastHour(Mutex<Samples>);
 
 #[derive(Default)]
 struct Samples {
@@ -135,9 +135,9 @@ fn percentile(calls: &[u64], percent: f64) -> Option<u64> {
     bucket.map(|bucket| 1 << bucket)
 }
 
-impl History {
-    /// Returns the server's history.
-    pub(super) fn of(server: &Server) -> &History {
+impl LastHour {
+    /// Returns the figures of the server.
+    pub(super) fn of(server: &Server) -> &LastHour {
         server.services.get()
     }
 
@@ -177,7 +177,7 @@ pub(in crate::control_plane) async fn keep(server: &'static Server) {
     loop {
         ticks.tick().await;
         if server.config.snapshot().metrics_dashboard {
-            History::of(server).add(Totals::of(server));
+            LastHour::of(server).add(Totals::of(server));
         }
     }
 }
@@ -214,9 +214,9 @@ mod tests {
 
     #[test]
     fn only_the_last_hour_is_kept() {
-        let history = History::default();
-        (0..SAMPLES as u64 + 50).for_each(|number| history.add(totals(number as i64 * 10_000, number)));
-        let shown = history.shown();
+        let figures = LastHour::default();
+        (0..SAMPLES as u64 + 50).for_each(|number| figures.add(totals(number as i64 * 10_000, number)));
+        let shown = figures.shown();
         assert_eq!(shown["at_ms"].as_array().unwrap().len(), SAMPLES);
         assert_eq!(shown["at_ms"][SAMPLES - 1], (SAMPLES as i64 + 49) * 10_000);
         assert!(shown["operations"][0].as_f64().unwrap() > 0.0);
