@@ -199,6 +199,12 @@ complete -c ember-server -l appendfilename -d 'The prefix of the names of the AO
 complete -c ember-server -l aof-timestamp-enabled -d 'Whether the AOF contains timestamps, so that it can be truncated at a given time. no takes effect with the next file, so that no change follows an earlier timestamp. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l aof-keep-seconds -d 'The seconds for which the files of the AOF are kept after a rewrite has replaced them, so that ember-cli restore can restore the data set to any moment of that time; 0 for removing them at once. Implies aof-timestamp-enabled. Not with a store that has its own files. (default: 0)' -r
+complete -c ember-server -l history-keys -d 'The keys whose past states can be read: patterns as in KEYS, separated by spaces; keys that match a pattern after ! are left out. Empty for none, which costs nothing. (default: empty)' -r
+complete -c ember-server -l history-path -d 'With history-keys: a directory, used by this server only, for past states. It is emptied at startup. (default: history)' -r -F
+complete -c ember-server -l history-max-age -d 'The seconds for which past states can be read. They are removed in large parts, up to an eighth of this time later. (default: 604800)' -r
+complete -c ember-server -l history-max-size -d 'The size limit of the files in history-path. The oldest states are removed before it is exceeded. (default: 10gb)' -r
+complete -c ember-server -l history-max-memory -d 'The memory limit of the history\'s index, which takes about 60 bytes for each past state and 110 for each key. The oldest states are removed when it is exceeded. (default: 256mb)' -r
+complete -c ember-server -l history-max-value -d 'The memory of a key with its value above which a state is not recorded: each change of a covered key records its whole value. Reads of such a state return the error GAP. (default: 1mb)' -r
 complete -c ember-server -l aof-load-truncated -d 'Whether the server truncates an AOF whose end was lost in a crash, and starts; otherwise it reports this and exits. (default: yes)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l aof-use-rdb-preamble -d 'Whether a rewrite writes the base of the AOF as an RDB file, which is smaller and loads faster. Otherwise the base consists of commands that recreate the data set. (default: yes)' -r -f -a "yes\t''

@@ -203,6 +203,17 @@ config! {
     aof_timestamp_enabled: bool,
     /// Seconds for which the AOF's files are kept after a rewrite has replaced them; 0 for none.
     aof_keep_seconds: u64,
+    /// The patterns of the keys whose history is recorded; empty for none.
+    history_keys: String,
+    history_path: String,
+    /// Seconds for which past states are kept.
+    history_max_age: u64,
+    /// The maximum size of the history's files in bytes.
+    history_max_size: u64,
+    /// The maximum memory of the history's index in bytes.
+    history_max_memory: u64,
+    /// The maximum size in bytes of a recorded value.
+    history_max_value: u64,
     aof_load_truncated: bool,
     aof_use_rdb_preamble: bool,
     auto_aof_rewrite_percentage: u32,

@@ -28,7 +28,7 @@ pub mod turn;
 pub mod types;
 
 pub use algorithms::glob;
-pub use effects::{events, journal, live_query, observers};
+pub use effects::{capture, events, journal, live_query, observers};
 pub use keyspace::{defragmentation, linking, snapshot};
 pub use memory::reclaim;
 pub use sync::{gate, lanes, mailbox};

@@ -571,6 +571,7 @@ const OPTIONAL_MEMBERS: &str =
 const SORT_ARGUMENTS: &str = "patterns are shown without their key specification, and ALPHA by its own name";
 const KEYS_LIMIT: &str = "ember's KEYS can stop early: KEYS pattern LIMIT count";
 
+const HISTORY: &str = "ember has a history of keys";
 const LIVE_QUERIES: &str = "ember has live queries";
 
 const SKETCHES: &str = "ember has the sketches of Redis Stack 7.4";
@@ -748,6 +749,14 @@ pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
     FactException::new("commandlog", "exists", "ember has COMMANDLOG, as Valkey 8.1"),
     FactException::new("hotkeys", "exists", "ember has HOTKEYS"),
     FactException::new("tiering", "exists", "ember has tiers"),
+    FactException::new("asof", "exists", HISTORY),
+    FactException::new("diff", "exists", HISTORY),
+    FactException::new("restore.from", "exists", HISTORY),
+    FactException::new("history", "exists", HISTORY),
+    FactException::new("history.count", "exists", HISTORY),
+    FactException::new("history.first", "exists", HISTORY),
+    FactException::new("history.last", "exists", HISTORY),
+    FactException::new("temporal", "exists", HISTORY),
     FactException::new("xadd", "arguments", "ember has KEEPREF, DELREF and ACKED, as Redis 8.2"),
     FactException::new("xtrim", "arguments", "ember has KEEPREF, DELREF and ACKED, as Redis 8.2"),
     FactException::new("sort", "arguments", SORT_ARGUMENTS),

@@ -10,6 +10,7 @@ mod control_plane;
 mod defragmentation;
 mod executor;
 mod files;
+mod history;
 mod journal;
 mod live_queries;
 mod metrics;

@@ -37,7 +37,10 @@ use crate::executor::AfterEmptying;
 use crate::executor::jobs::Jobs;
 use crate::executor::linking::Links;
 use crate::files::encryption::FileEncryption;
+use crate::history::History;
+use crate::history::subscriber::HistorySubscriber;
 use crate::journal::Reader;
+use crate::journal::stream::Subscriber;
 use crate::live_queries::LiveQueries;
 use crate::metrics::system_figures::LastFigures;
 use crate::migration::Migrations;
@@ -150,6 +153,7 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
     reclaim::prepare_thread(move || affinity::keep_to(&bio_cpulist, "bio_cpulist"));
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let records = Records::open(&config, &encryption)?;
+    let history = History::open(&config, &encryption)?;
     let services = Services::default()
         .with(AfterEmptying(emptying::save_emptied))
         .with(Aof::default())
@@ -160,6 +164,7 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
         .with(ActiveDefrag::default())
         .with(Migrations::default())
         .with(Tiers::new(records))
+        .with(history)
         .with(Jobs::new(processors))
         .with(Links::new(processors))
         .with(Listening::new(&listeners))
@@ -326,10 +331,18 @@ fn load(server: &'static Server) -> Result<JoinHandle<()>, String> {
     }
     let aof = loaded.map_err(|error| format!("{error} (in {})", full_path(".")))?;
     let is_kept = aof.is_some();
-    let writer = aof::start::start(server, aof, vec![Box::new(StreamSubscriber::new(server))])?;
+    let mut subscribers: Vec<Box<dyn Subscriber>> = vec![Box::new(StreamSubscriber::new(server))];
+    if let Some(history) = History::of(server) {
+        history.start(server)?;
+        subscribers.push(Box::new(HistorySubscriber::new(server, history)));
+    }
+    let writer = aof::start::start(server, aof, subscribers)?;
     server.gate.while_empty(|| {
         cluster::starting::take_slots_of_keys(server)?;
         server.journal.switch(Reader::Aof, is_kept);
+        if let Some(history) = History::of(server) {
+            history.begin(server);
+        }
         let role = role::take_at_start(server);
         server.conditions.set(Condition::LOADING, false);
         role

@@ -2,10 +2,25 @@
 
 use super::bounds::{BYTES_MAX, ENCRYPTION_KEY_FILE, INT_MAX};
 use crate::parameter::{Field, Kind, Parameter};
-use crate::value::{AppendFsync, RdbTarget, RdbVersionCheck};
+use crate::value::{AppendFsync, RdbTarget, RdbVersionCheck, parse_line};
 
 /// The maximum of `aof-keep-seconds`: 100 years.
 const AOF_KEEP_SECONDS_MAX: i64 = 100 * 365 * 24 * 3600;
+
+/// The maximum of `history-max-age`: 100 years.
+const HISTORY_AGE_MAX: i64 = 100 * 365 * 24 * 3600;
+
+/// The minimum of the limits of the history: a few segments of its files.
+const HISTORY_SIZE_MIN: u64 = 8 << 20;
+
+/// Checks the patterns of `history-keys`.
+fn history_keys(text: &str) -> Result<String, String> {
+    let mut patterns = text.split_ascii_whitespace().peekable();
+    if patterns.peek().is_some() && patterns.all(|pattern| pattern.starts_with('!')) {
+        return Err("history-keys needs a pattern without !".to_owned());
+    }
+    parse_line(text)
+}
 
 /// Checks a file name that must not contain a directory, because the file is in `dir`.
 fn file_name(text: &str, parameter: &str) -> Result<String, String> {
@@ -85,6 +100,62 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         about: "The seconds for which the files of the AOF are kept after a rewrite has replaced them, so that \
                 `ember-cli restore` can restore the data set to any moment of that time; 0 for removing them at once. \
                 Implies `aof-timestamp-enabled`. Not with a `store` that has its own files.",
+    },
+    Parameter {
+        name: "history-keys",
+        aliases: &[],
+        kind: Kind::Words {
+            shape: "patterns separated by spaces",
+            get: |config| config.history_keys.clone(),
+            set: |config, text| history_keys(text).map(|text| config.history_keys = text),
+        },
+        default: "",
+        mutable: false,
+        about: "The keys whose past states can be read: patterns as in `KEYS`, separated by spaces; keys that match a \
+                pattern after `!` are left out. Empty for none, which costs nothing.",
+    },
+    Parameter {
+        name: "history-path",
+        aliases: &[],
+        kind: Kind::Path(field!(history_path)),
+        default: "history",
+        mutable: false,
+        about: "With `history-keys`: a directory, used by this server only, for past states. It is emptied at startup.",
+    },
+    Parameter {
+        name: "history-max-age",
+        aliases: &[],
+        kind: integer!(history_max_age, 1..=HISTORY_AGE_MAX),
+        default: "604800",
+        mutable: true,
+        about: "The seconds for which past states can be read. They are removed in large parts, up to an eighth of \
+                this time later.",
+    },
+    Parameter {
+        name: "history-max-size",
+        aliases: &[],
+        kind: Kind::Memory { range: HISTORY_SIZE_MIN..=BYTES_MAX, field: field!(history_max_size) },
+        default: "10gb",
+        mutable: true,
+        about: "The size limit of the files in `history-path`. The oldest states are removed before it is exceeded.",
+    },
+    Parameter {
+        name: "history-max-memory",
+        aliases: &[],
+        kind: Kind::Memory { range: HISTORY_SIZE_MIN..=BYTES_MAX, field: field!(history_max_memory) },
+        default: "256mb",
+        mutable: true,
+        about: "The memory limit of the history's index, which takes about 60 bytes for each past state and 110 for \
+                each key. The oldest states are removed when it is exceeded.",
+    },
+    Parameter {
+        name: "history-max-value",
+        aliases: &[],
+        kind: Kind::Memory { range: 0..=BYTES_MAX, field: field!(history_max_value) },
+        default: "1mb",
+        mutable: false,
+        about: "The memory of a key with its value above which a state is not recorded: each change of a covered key \
+                records its whole value. Reads of such a state return the error GAP.",
     },
     Parameter {
         name: "aof-load-truncated",

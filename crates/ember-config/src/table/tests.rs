@@ -81,6 +81,7 @@ fn examples(parameter: &Parameter) -> Vec<String> {
         Kind::Path(_) | Kind::Secret { .. } => ["", "a \"b\" c", "#x"].map(str::to_owned).to_vec(),
         Kind::Lines { .. } => vec![String::new(), "60 1 5 0".to_owned()],
         Kind::Words { .. } => match parameter.name {
+            "history-keys" => ["", "*", "user:* order:* !user:tmp:*"].map(str::to_owned).to_vec(),
             "http-watch-origins" => ["", "*", "https://a.example http://b:8080"].map(str::to_owned).to_vec(),
             "bind" | "metrics-bind" | "http-watch-bind" => {
                 ["", "* -::1 localhost"].map(str::to_owned).to_vec()

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use ember_protocol::{Args, OwnedBatch, Reply};
 
-use super::Context;
+use super::{Context, state_in};
 use crate::call::{Attempt, Call, CommandResult, DataCommand, KeyspaceCall, Run, Waiting};
 use crate::effects::events::{EventClass, Notice};
 use crate::effects::journal::{Journal, Segment};
@@ -288,7 +288,7 @@ impl Loan {
     /// Stores the results of the call, and publishes its events and its record. Since [`Loan::end_watch`] returned
     /// true, the caller has held the locks of all keys of the call, and no others.
     pub fn give_back(&mut self, context: &mut Context<'_, '_>) {
-        let Loan { call, stored, turn: own, recorded, .. } = self;
+        let Loan { command, call, stored, turn: own, recorded, .. } = self;
         let Context { keyspace, guards, turn, .. } = context;
         let args = call.command(0);
         turn.journal.begin_unit();
@@ -315,6 +315,10 @@ impl Loan {
         let counted = turn.counters.changes - changes;
         turn.counters.changes += own.counters.changes.saturating_sub(counted);
         turn.counters.expired_fields += own.counters.expired_fields;
+        if turn.journal.has_marks() {
+            let is_recorded = !recorded.is_empty();
+            turn.journal.settle_marks(command.spec.name, is_recorded, state_in(keyspace, guards));
+        }
         turn.journal.adopt(recorded);
         turn.journal.end_unit();
     }

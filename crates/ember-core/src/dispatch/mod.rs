@@ -6,9 +6,11 @@ use ember_protocol::{Args, Reply};
 
 pub mod live;
 pub mod loan;
+pub mod past;
 
 pub use crate::call::Waiting;
 use crate::call::{Attempt, AttemptResult, Call, DataCommand, KeyspaceCall, Run};
+use crate::effects::capture::State;
 use crate::entries::hash::KeyHash;
 use crate::error::CommandError;
 use crate::keys::{Guards, Keys};
@@ -16,7 +18,7 @@ use crate::keyspace::shard::ShardData;
 use crate::keyspace::shard::cold_values::Fetched;
 use crate::keyspace::shard::fetch_tickets::{FetchOrder, FetchWaiter, Requested};
 use crate::keyspace::{Keyspace, SHARDS};
-use crate::spec::{Begin, Find, KeySpec, Spec, Values};
+use crate::spec::{Begin, Find, Flags, KeySpec, Spec, Values};
 use crate::turn::Turn;
 
 /// The locks that a command's keys need.
@@ -76,9 +78,24 @@ pub fn run(
     }
     let mark = context.turn.journal.begin_call(context.turn.counters.changes);
     let result = handle(command, access, hash, context, args, reply);
+    if context.turn.journal.has_marks() {
+        let Context { keyspace, guards, turn, .. } = &mut *context;
+        turn.journal.complete_marks(&mark, command.spec.name, state_in(keyspace, guards));
+    }
     let Turn { journal, counters, .. } = &mut *context.turn;
     journal.end_call(&mark, counters.changes, context.database, args);
     result
+}
+
+/// Returns a function that returns the states of keys whose locks are held, for the history.
+fn state_in(keyspace: &Keyspace, guards: &Guards<'_>) -> impl FnMut(usize, &[u8], usize) -> State {
+    move |database, name, bytes_max| {
+        let hash = keyspace.hash(name);
+        match guards.holds(hash.shard()) {
+            true => guards.data(hash.shard()).state(database, hash, name, bytes_max),
+            false => State::Unknown,
+        }
+    }
 }
 
 /// Runs a data command; the caller records its effects if the journal has a reader.
@@ -302,12 +319,23 @@ fn find_missing(
         let hash = if arg == known { hash } else { keyspace.hash(args.at(arg)) };
         guards.data(hash.shard()).is_missing(*database, hash, args.at(arg), expired_ms)
     };
+    // The history captures the values of covered keys before and after a change.
+    let captures = turn.journal.captures() && spec.flags.contains(Flags::WRITE);
     // Determining which values the call needs takes longer, so it is done only if a key has a cold value.
-    if matches!(spec.values, Values::Unneeded) || !spec.key_positions(args).any(&mut is_missing) {
+    if (matches!(spec.values, Values::Unneeded) && !captures)
+        || !spec.key_positions(args).any(&mut is_missing)
+    {
         return Ok(false);
     }
     let missing = spec.value_positions(args).filter(|&arg| is_missing(arg));
     turn.missing.extend(missing.map(|arg| (*database, args.at(arg).into())));
+    if captures {
+        let captured: Vec<usize> = spec.key_positions(args).filter(|&arg| is_missing(arg)).collect();
+        let captured = captured.into_iter().map(|arg| args.at(arg)).filter(|name| turn.journal.covers(name));
+        turn.missing.extend(captured.map(|name| (*database, name.into())));
+        turn.missing.sort_unstable();
+        turn.missing.dedup();
+    }
     if turn.missing.is_empty() {
         return Ok(false);
     }

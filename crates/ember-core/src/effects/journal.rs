@@ -27,6 +27,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ember_protocol::{Args, OwnedBatch, push_word};
 
+use super::capture::{Capture, Captured, State};
+
 /// The Unix time in ms at which the journal is replayed: before all expiries, because removals of expired data are
 /// recorded.
 pub const REPLAY_TIME_MS: i64 = 0;
@@ -282,6 +284,8 @@ pub struct Journal {
     recorded_separately: u64,
     /// The readers that receive the effects of calls.
     readers: Readers,
+    /// The capture of changes for the history; `None` without history.
+    capture: Option<Box<Capture>>,
 }
 
 /// The state of the journal when a call begins; see [`Journal::begin_call`].
@@ -290,6 +294,9 @@ pub struct CallMark {
     changes: u64,
     is_recorded: bool,
     recorded_separately: u64,
+    effects: usize,
+    by_server: usize,
+    marks: usize,
 }
 
 impl Journal {
@@ -371,10 +378,15 @@ impl Journal {
     /// [`KeyspaceCounters::changes`]: crate::turn::KeyspaceCounters::changes
     pub fn begin_call(&mut self, changes: u64) -> CallMark {
         self.depth += 1;
+        let (by_server, marks) =
+            self.capture.as_ref().map_or((0, 0), |capture| (capture.by_server, capture.marks()));
         CallMark {
             changes,
             is_recorded: std::mem::take(&mut self.is_recorded),
             recorded_separately: std::mem::take(&mut self.recorded_separately),
+            effects: self.segment.effects.len(),
+            by_server,
+            marks,
         }
     }
 
@@ -383,6 +395,10 @@ impl Journal {
     pub fn end_call(&mut self, mark: &CallMark, changes: u64, database: usize, args: Args<'_>) {
         if changes - mark.changes > self.recorded_separately && !self.is_recorded {
             self.append_call(database, args);
+        }
+        if let Some(capture) = &mut self.capture {
+            let by_server = capture.by_server - mark.by_server;
+            capture.settle(mark.marks, self.segment.effects.len() - mark.effects > by_server);
         }
         (self.is_recorded, self.recorded_separately) = (mark.is_recorded, mark.recorded_separately);
         self.depth -= 1;
@@ -415,6 +431,10 @@ impl Journal {
         if self.is_on() {
             let depth = self.depth;
             let is_first = self.segment.effects.len() == self.segment.sealed_effects();
+            if let Some(capture) = &mut self.capture {
+                capture.settle_removed(database, key);
+                capture.by_server += 1;
+            }
             self.append(database, Readers::ALL, |words| _ = words.word(removal.name().as_bytes()).word(key));
             if is_first && depth == 1 {
                 self.depth = 0;
@@ -459,7 +479,113 @@ impl Journal {
             && effects > self.segment.sealed_effects()
             && let Some(sequence) = &self.sequence
         {
-            self.segment.records.push(RecordEnd { number: sequence.next(), effects });
+            let number = sequence.next();
+            self.segment.records.push(RecordEnd { number, effects });
+            if let Some(capture) = &mut self.capture {
+                capture.seal(number);
+            }
+        }
+    }
+
+    /// Sets the capture of changes for the history.
+    pub fn set_capture(&mut self, capture: Option<Box<Capture>>) {
+        self.capture = capture;
+    }
+
+    /// Returns whether changes are captured for the history.
+    #[inline]
+    pub fn captures(&self) -> bool {
+        self.capture.is_some()
+    }
+
+    /// Returns whether the history covers a key.
+    pub fn covers(&self, name: &[u8]) -> bool {
+        self.capture.as_ref().is_some_and(|capture| capture.covers(name))
+    }
+
+    /// Marks a key that is about to change. `cause` says what the server does, if no call changes the key; `state`
+    /// returns the state of the key if values up to a size in bytes are captured.
+    pub fn mark(
+        &mut self,
+        key: (usize, &[u8]),
+        cause: Option<&'static str>,
+        state: impl FnOnce(usize) -> State,
+    ) {
+        if let Some(capture) = &mut self.capture {
+            capture.mark(key, cause, state);
+        }
+    }
+
+    /// Returns whether the current call has marked keys.
+    #[inline]
+    pub fn has_marks(&self) -> bool {
+        self.capture.as_ref().is_some_and(|capture| capture.marks() > 0)
+    }
+
+    /// Adds the states after the call `operation` to the marks that the call has set. `state` returns the state of a
+    /// key if values up to a size in bytes are captured.
+    pub fn complete_marks(
+        &mut self,
+        from: &CallMark,
+        operation: &'static str,
+        state: impl FnMut(usize, &[u8], usize) -> State,
+    ) {
+        if let Some(capture) = &mut self.capture {
+            capture.complete(from.marks, operation, state);
+        }
+    }
+
+    /// Like [`Journal::complete_marks`], for all marks, which are those of a unit without calls: they become changes if
+    /// `is_recorded`, and are discarded otherwise.
+    pub fn settle_marks(
+        &mut self,
+        operation: &'static str,
+        is_recorded: bool,
+        state: impl FnMut(usize, &[u8], usize) -> State,
+    ) {
+        if let Some(capture) = &mut self.capture {
+            capture.complete(0, operation, state);
+            capture.settle(0, is_recorded);
+        }
+    }
+
+    /// Makes a change of the mark of a key, whose value the server is recorded to have changed next; `after` returns the
+    /// state after the change if values up to a size in bytes are captured. Without `after`, the mark is discarded.
+    pub fn settle_by_server(&mut self, (database, name): (usize, &[u8]), after: Option<State>) {
+        if let Some(capture) = &mut self.capture {
+            capture.by_server += usize::from(after.is_some());
+            capture.settle_by_server(database, name, after);
+        }
+    }
+
+    /// Captures the exchange of two databases, which is recorded next. The caller holds all locks.
+    pub fn capture_swap(&mut self, one: usize, other: usize) {
+        if let Some(capture) = &mut self.capture {
+            capture.swap(one, other);
+        }
+    }
+
+    /// Captures the removal of too many keys to record each of them. The caller holds all locks.
+    pub fn capture_restart(&mut self) {
+        if let Some(capture) = &mut self.capture {
+            capture.restart();
+        }
+    }
+
+    /// Returns the size in bytes above which values are not captured; `None` without history.
+    pub fn captured_bytes_max(&self) -> Option<usize> {
+        self.capture.as_ref().map(|capture| capture.value_bytes_max())
+    }
+
+    /// Returns whether there are changes for [`Journal::move_captured_to`].
+    pub fn has_captured(&self) -> bool {
+        self.capture.as_ref().is_some_and(|capture| capture.has_sealed())
+    }
+
+    /// Moves the captured changes of sealed records to the end of `to`.
+    pub fn move_captured_to(&mut self, to: &mut Vec<Captured>) {
+        if let Some(capture) = &mut self.capture {
+            capture.move_to(to);
         }
     }
 

@@ -95,6 +95,9 @@ impl Evictor {
                 if turn.score(entry) < candidate.score {
                     continue; // used since it was sampled
                 }
+                if turn.journal.captures() {
+                    data.mark_for_server(candidate.database, at, "evicted", turn);
+                }
                 let removed = data.remove(candidate.database, at);
                 data.notify_server_change(candidate.database, hash.tag(), &candidate.key, &mut turn.notices);
                 let removal = turn.settings.removals.evicted;

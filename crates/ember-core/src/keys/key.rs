@@ -1,6 +1,7 @@
 //! Access of a command to one key, which was looked up under its shard's lock: reading, changing and removing it.
 
 use super::effect::Effect;
+use crate::effects::capture::State;
 use crate::effects::events::{Errand, Event};
 use crate::effects::journal::{Names, Removal, Words};
 use crate::entries::entry::{EntryRef, NewValue, Slot};
@@ -8,6 +9,7 @@ use crate::entries::hash::KeyHash;
 use crate::entries::table::Position;
 use crate::error::CommandError;
 use crate::keyspace::shard::ShardData;
+use crate::keyspace::states::state_of;
 use crate::turn::Turn;
 use crate::types::Variant;
 
@@ -60,7 +62,7 @@ impl<'x> Key<'x> {
             && let Some(expire_at_ms) = entry.expire_at_ms()
             && expire_at_ms <= self.turn.expired_ms()
         {
-            self.detach();
+            self.detach_for(Some("expired"));
             let removal = self.turn.settings.removals.expired;
             self.turn.journal.record_removal(self.database, self.name, removal);
             self.turn.counters.expired += 1;
@@ -163,6 +165,9 @@ impl<'x> Key<'x> {
     /// Calls `edit` on the key's entry, and records its size if the key has become large.
     #[inline]
     fn edit_slot<R>(&mut self, at: Position, edit: impl FnOnce(&mut Slot) -> R) -> R {
+        if self.turn.journal.captures() {
+            self.mark(None);
+        }
         let (result, before, after) = self.shard.edit_sized(self.database, at, edit);
         self.record_size(before, after);
         result
@@ -203,6 +208,9 @@ impl<'x> Key<'x> {
             NewValue::Bytes(bytes) | NewValue::Edited(bytes) => bytes.len(),
             NewValue::Large(_) | NewValue::Aggregate(_) => usize::MAX,
         };
+        if self.turn.journal.captures() {
+            self.mark(None);
+        }
         let at = self.shard.insert(self.database, self.hash, self.name, value, expire_at_ms, clock);
         self.at = Some(at);
         // The entry's overhead is only computed if it and the short value together might make a large key.
@@ -488,6 +496,25 @@ impl<'x> Key<'x> {
 
     /// Removes the entry without notifications.
     fn detach(&mut self) -> Option<Slot> {
+        self.detach_for(None)
+    }
+
+    /// Like [`Key::detach`]; `cause` says why the server removes the key.
+    fn detach_for(&mut self, cause: Option<&'static str>) -> Option<Slot> {
+        if self.turn.journal.captures() && self.at.is_some() {
+            self.mark(cause);
+        }
         self.at.take().map(|at| self.shard.remove(self.database, at))
+    }
+
+    /// Marks the key for the history, before it changes.
+    #[cold]
+    fn mark(&mut self, cause: Option<&'static str>) {
+        let Key { shard, turn, database, name, at, .. } = self;
+        let state = |bytes_max| match *at {
+            None => State::Absent,
+            Some(at) => state_of(shard.entry(*database, at), bytes_max),
+        };
+        turn.journal.mark((*database, &**name), cause, state);
     }
 }

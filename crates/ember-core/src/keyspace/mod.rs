@@ -12,6 +12,7 @@ pub mod linking;
 pub mod names;
 pub mod shard;
 pub mod snapshot;
+pub mod states;
 
 pub use crate::entries::{entry, external, hash, table};
 
@@ -388,14 +389,15 @@ impl Keyspace {
     }
 
     /// Empties one database or all databases atomically for all workers, and notifies clients that watch or wait for
-    /// the removed keys. `at_moment` is called while all locks are held. Returns the number of removed keys, and the
+    /// the removed keys. `at_moment` is called with the shards while all locks are held, before the keys are removed.
+    /// Returns the number of removed keys, and the
     /// contents of the databases that were not empty, which the caller frees; databases that a current snapshot has not
     /// saved yet are passed to the snapshot instead.
     pub fn flush(
         &self,
         database: Option<usize>,
         notices: &mut Notices,
-        at_moment: impl FnOnce(),
+        at_moment: impl FnOnce(&[MutexGuard<'_, ShardData>]),
     ) -> (u64, Vec<Database>) {
         let mut guards = self.lock_all();
         let databases = database.map_or(0..self.databases, |index| index..index + 1);
@@ -410,7 +412,7 @@ impl Keyspace {
             }
         }
         notices.is_flushed = true;
-        at_moment();
+        at_moment(&guards);
         let mut taken = Vec::new();
         for data in &mut guards {
             taken.extend(used(data).filter_map(|index| data.take_database(index)));

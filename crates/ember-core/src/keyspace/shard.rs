@@ -16,6 +16,8 @@ use self::saving::Saving;
 pub(crate) use self::saving::{Cursor, Held};
 use super::expiry::{ExpiryIndex, Reference, TICK_MS};
 use super::names::{KeyRecords, OrderedNames, RecordKinds};
+use super::states::state_of;
+use crate::effects::capture::State;
 use crate::effects::events::{ChangedKey, Event, Notices};
 use crate::effects::journal::Names;
 use crate::effects::live_query::LiveQuery;
@@ -589,6 +591,9 @@ impl ShardData {
 
     /// Removes an expired entry, records the removal and notifies observers and subscribers.
     pub fn expire(&mut self, database: usize, at: Position, turn: &mut Turn) -> Slot {
+        if turn.journal.captures() {
+            self.mark_for_server(database, at, "expired", turn);
+        }
         let slot = self.remove(database, at);
         self.notify_server_change(database, slot.tag(), slot.entry().key(), &mut turn.notices);
         let removal = turn.settings.removals.expired;
@@ -668,6 +673,9 @@ impl ShardData {
         visits_max: usize,
     ) -> usize {
         let now_ms = turn.now_ms;
+        if turn.journal.captures() {
+            self.mark_for_server(database, at, "fields-expired", turn);
+        }
         let mut names = Names::for_journal(&turn.journal);
         let (expired, is_vacant, tag) = self.edit(database, at, |slot| {
             let tag = slot.tag();
@@ -677,6 +685,11 @@ impl ShardData {
         turn.counters.expired_fields += expired as u64;
         let entry = self.entry(database, at);
         let is_still_due = entry.next_due_ms().is_some_and(|due_ms| due_ms <= now_ms);
+        if turn.journal.captures() {
+            let bytes_max = turn.journal.captured_bytes_max().unwrap_or_default();
+            let after = || if is_vacant { State::Absent } else { state_of(entry, bytes_max) };
+            turn.journal.settle_by_server((database, entry.key()), (expired > 0).then(after));
+        }
         let key: Box<[u8]> = if expired > 0 { entry.key().into() } else { Box::default() };
         if expired > 0 {
             names.journal_expired(&mut turn.journal, database, &key, 0);
@@ -688,6 +701,20 @@ impl ShardData {
             self.remove(database, at);
         }
         if is_still_due { visits_max } else { expired.max(1) }
+    }
+
+    /// Marks an entry for the history, before the server changes or removes it.
+    #[cold]
+    pub(crate) fn mark_for_server(
+        &self,
+        database: usize,
+        at: Position,
+        cause: &'static str,
+        turn: &mut Turn,
+    ) {
+        let entry = self.entry(database, at);
+        let state = |bytes_max| state_of(entry, bytes_max);
+        turn.journal.mark((database, entry.key()), Some(cause), state);
     }
 
     /// Returns the Unix time in ms at which [`ShardData::expire_due`] has work next; `None` if nothing expires.

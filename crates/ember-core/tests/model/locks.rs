@@ -185,7 +185,7 @@ fn swapdb_is_atomic() {
                 assert_eq!(sum, 4, "no increment is lost between the databases");
                 assert_eq!(read(&keyspace, 0, &keys[shard]), read(&keyspace, 0, &keys[0]));
             }
-            let (keys, flushed) = keyspace.flush(None, &mut Notices::default(), || ());
+            let (keys, flushed) = keyspace.flush(None, &mut Notices::default(), |_| ());
             assert_eq!(flushed.iter().map(|database| database.table().len() as u64).sum::<u64>(), keys);
             assert_eq!(keys % 3, 0);
             keyspace.check_invariants();

@@ -360,6 +360,12 @@ impl Registry {
             command = self.find_in(command, name).ok_or_else(|| unknown_subcommand(command, name))?;
         }
         if !command.spec.accepts(args.len()) || matches!(command.handler, Handler::Container) {
+            if command.spec.name == "get"
+                && is_get_as_of(args)
+                && let Some(as_of) = self.find_declared(b"asof").filter(|as_of| self.is_available(as_of))
+            {
+                return Ok(as_of);
+            }
             return Err(CommandError::WrongArity(command.full_name.clone().into()));
         }
         Ok(command)
@@ -469,6 +475,12 @@ fn unknown_command(args: Args<'_>) -> CommandError {
 fn unknown_subcommand(container: &Command, name: &[u8]) -> CommandError {
     let container = container.spec.name.to_ascii_uppercase();
     [b"ERR unknown subcommand '", quoted(name), b"'. Try ", container.as_bytes(), b" HELP."].concat().into()
+}
+
+/// Returns whether a call has the form `GET key AS OF moment`, under whatever name.
+pub(crate) fn is_get_as_of(args: Args<'_>) -> bool {
+    let is = |at: usize, word: &[u8]| args.at(at).eq_ignore_ascii_case(word);
+    args.len() == 5 && is(2, b"AS") && is(3, b"OF") && !is(0, b"ASOF")
 }
 
 /// Returns whether a request begins an HTTP request, whose body would otherwise be executed as commands: a web page can

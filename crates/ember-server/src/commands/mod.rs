@@ -6,6 +6,7 @@ mod compatibility;
 mod connection;
 mod generic;
 mod help;
+mod history;
 mod live_queries;
 mod pubsub;
 mod replication;
@@ -21,6 +22,7 @@ pub(crate) const FAMILIES: Families<ServerHandler> = &[
     cluster::COMMANDS,
     connection::COMMANDS,
     generic::COMMANDS,
+    history::COMMANDS,
     live_queries::COMMANDS,
     pubsub::COMMANDS,
     replication::COMMANDS,

@@ -25,6 +25,7 @@ use std::thread::Thread;
 
 use crossbeam_utils::CachePadded;
 use ember_config::SYNC_REPLICAS_MAX;
+use emberkv_core::capture::{Capture, Captured, Covered};
 use emberkv_core::journal::{Journal, Segment, Sequence};
 use parking_lot::Mutex;
 
@@ -40,6 +41,8 @@ struct Outbox {
     bytes: AtomicUsize,
     /// Whether the worker must be woken when more records are released or durable.
     waits: AtomicBool,
+    /// The captured changes of the published records, for the history.
+    captured: Mutex<Vec<Captured>>,
 }
 
 /// The maximum number of rounds in which a worker passes on newly published records before it leaves them to the
@@ -54,6 +57,8 @@ pub(crate) enum Reader {
     Aof = 1,
     /// The stream for replicas.
     Replicas = 2,
+    /// The history of keys.
+    History = 4,
 }
 
 /// The state of the journal that all workers and the journal's thread share.
@@ -82,6 +87,12 @@ pub(crate) struct JournalHub {
     thread_sleeps: AtomicBool,
     /// Whether the thread was called: it must run its subscribers even if the outboxes are empty.
     is_called: AtomicBool,
+    /// What the history covers; set before the journal has a reader, if there is a history.
+    covered: OnceLock<Arc<Covered>>,
+    /// The number of captured changes that the history has not taken yet.
+    captured: AtomicUsize,
+    /// The bytes of captured changes that the history has not stored yet.
+    captured_bytes: AtomicUsize,
 }
 
 impl JournalHub {
@@ -100,6 +111,9 @@ impl JournalHub {
             thread: OnceLock::new(),
             thread_sleeps: AtomicBool::new(false),
             is_called: AtomicBool::new(false),
+            covered: OnceLock::new(),
+            captured: AtomicUsize::new(0),
+            captured_bytes: AtomicUsize::new(0),
         }
     }
 
@@ -148,12 +162,53 @@ impl JournalHub {
     pub(crate) fn attach(&self, journal: &mut Journal) {
         if journal.is_on() != self.is_on() {
             journal.set_sequence(self.is_on().then(|| Arc::clone(&self.sequence)));
+            let covered = self.covered.get().filter(|_| self.is_read_by(Reader::History));
+            journal.set_capture(covered.map(|covered| Box::new(Capture::new(Arc::clone(covered)))));
         }
+    }
+
+    /// Sets what the history covers. The journal has no reader yet.
+    pub(crate) fn cover(&self, covered: Arc<Covered>) {
+        self.covered.get_or_init(|| covered);
+    }
+
+    /// Takes the captured changes of all workers. If a record was passed on, its changes are among those that were taken
+    /// since, because a worker publishes them first.
+    pub(crate) fn take_captured(&self, to: &mut Vec<Captured>) {
+        if self.captured.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let before = to.len();
+        self.outboxes.iter().for_each(|outbox| to.append(&mut outbox.captured.lock()));
+        self.captured.fetch_sub(to.len() - before, Ordering::SeqCst);
+    }
+
+    /// Returns the bytes of captured changes that the history has not stored yet.
+    pub(crate) fn captured_bytes(&self) -> usize {
+        self.captured_bytes.load(Ordering::SeqCst)
+    }
+
+    /// Counts this many bytes of captured changes as stored.
+    pub(crate) fn release_captured(&self, bytes: usize) {
+        self.captured_bytes.fetch_sub(bytes, Ordering::SeqCst);
+    }
+
+    /// Returns whether there are captured changes that the history has not taken.
+    pub(crate) fn has_captured(&self) -> bool {
+        self.captured.load(Ordering::SeqCst) > 0
     }
 
     /// Moves a worker's records into its outbox.
     pub(crate) fn publish(&self, worker: usize, journal: &mut Journal) {
         let outbox = &self.outboxes[worker];
+        if journal.has_captured() {
+            let mut captured = outbox.captured.lock();
+            let before = captured.len();
+            journal.move_captured_to(&mut captured);
+            let bytes = captured[before..].iter().map(Captured::bytes).sum();
+            self.captured_bytes.fetch_add(bytes, Ordering::SeqCst);
+            self.captured.fetch_add(captured.len() - before, Ordering::SeqCst);
+        }
         let mut segment = outbox.segment.lock();
         journal.move_to(&mut segment);
         outbox.bytes.store(segment.len_bytes(), Ordering::Relaxed);

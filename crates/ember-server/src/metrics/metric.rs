@@ -8,6 +8,7 @@ use super::census::Census;
 use super::exposition::Samples;
 use super::memory_report::MemoryReport;
 use crate::clients::client::ClientView;
+use crate::history;
 use crate::observability::stats::{Counter, WorkerStats};
 use crate::server::Server;
 use crate::system::clock::unix_ms;
@@ -85,6 +86,7 @@ pub(super) struct Scene<'s> {
     pub(super) census: Census,
     pub(super) clients: Vec<Arc<ClientView>>,
     pub(super) tiers: Figures,
+    pub(super) history: history::report::Figures,
 }
 
 impl Scene<'_> {
@@ -95,6 +97,7 @@ impl Scene<'_> {
             memory: MemoryReport::of(server),
             census: Census::of(server, unix_ms()),
             clients: server.clients.all(),
+            history: history::report::Figures::of(server),
             tiers: if Tiers::of(server).is_on() { Figures::of(server) } else { Figures::default() },
         }
     }

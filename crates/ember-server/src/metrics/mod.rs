@@ -8,6 +8,7 @@ pub(crate) mod census;
 mod clients;
 mod commands;
 mod exposition;
+mod history;
 mod keyspace;
 mod memory_metrics;
 pub(crate) mod memory_report;
@@ -36,6 +37,7 @@ const FAMILIES: &[(&str, &[Metric])] = &[
     ("Memory", memory_metrics::METRICS),
     ("Persistence", persistence::METRICS),
     ("Tiers", tiers::METRICS),
+    ("History", history::METRICS),
     ("Replication", replication::METRICS),
 ];
 

@@ -218,7 +218,7 @@ pub(crate) fn empty(executor: &mut Executor) {
     let server = executor.server;
     executor.publish();
     SnapshotState::of(server).claims.abandon_save();
-    let (_, taken) = server.keyspace.flush(None, &mut executor.turn.notices, || ());
+    let (_, taken) = server.keyspace.flush(None, &mut executor.turn.notices, |_| ());
     if executor.config.replica_lazy_flush {
         let keys = taken.iter().map(|database| database.table().len() as u64).sum();
         reclaim::later(taken, keys);

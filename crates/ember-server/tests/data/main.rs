@@ -6,6 +6,7 @@ mod busy_scripts;
 mod dicedb;
 mod disconnected;
 mod expired;
+mod history;
 mod import_mode;
 mod live_queries_memory;
 mod long_calls;

@@ -5,12 +5,13 @@
 //! in RESP2, in RESP3 and as channels; some of these connections stall. `LIVE_CHANGES`, `LIVE_WATCHERS` and `LIVE_SEED`
 //! change the number of writes, of watchers, and the seed. Other watchers resume after the server was killed
 //! (`killed.rs`); `LIVE_KILLS` is the number of kills. States of servers without a file are compared with the numbers
-//! that are written (`unrecorded.rs`).
+//! that are written (`unrecorded.rs`). Past states are compared in the same way (`past.rs`).
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
 mod killed;
 mod oracle;
+mod past;
 mod random_commands;
 mod unrecorded;
 

@@ -20,6 +20,11 @@ fn key(random: &mut Random, kind: &str) -> String {
     format!("{kind}{}", random.below(KEYS))
 }
 
+/// Returns the names of all keys that the writes name.
+pub(crate) fn names() -> impl Iterator<Item = String> {
+    TYPES.iter().flat_map(|kind| (0..KEYS).map(move |number| format!("{kind}{number}")))
+}
+
 fn any_key(random: &mut Random) -> String {
     let kind = random.pick(&TYPES).to_owned();
     key(random, &kind)

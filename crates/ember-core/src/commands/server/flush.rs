@@ -5,6 +5,7 @@ use ember_protocol::Args;
 use crate::call::{CommandResult, DataCommand, KeyspaceCall, Run};
 use crate::commands::arguments::is_word;
 use crate::error::CommandError;
+use crate::keyspace::states::capture_flush;
 use crate::memory::reclaim;
 use crate::spec::{Category, Command, Example, Flags, Group, Spec};
 use crate::turn::Turn;
@@ -58,7 +59,14 @@ fn flush(call: &mut KeyspaceCall<'_>, database: Option<usize>) -> CommandResult 
     let in_background = in_background(call.args, call.turn.settings.frees_flushed_lazily)?;
     let Turn { notices, journal, .. } = &mut *call.turn;
     let (current, args) = (call.database, call.args);
-    let (keys, taken) = call.keyspace.flush(database, notices, || journal.record_now(current, args));
+    let databases = database.map_or(0..call.keyspace.databases(), |index| index..index + 1);
+    let operation = if database.is_some() { "flushdb" } else { "flushall" };
+    let (keys, taken) = call.keyspace.flush(database, notices, |shards| {
+        if journal.captures() {
+            capture_flush(shards, databases, operation, journal);
+        }
+        journal.record_now(current, args);
+    });
     call.turn.counters.changes += keys;
     call.turn.notices.is_emptied |= database.is_none();
     if in_background {

@@ -40,7 +40,10 @@ fn swapdb(call: &mut KeyspaceCall<'_>) -> CommandResult {
     let (one, other) = (database_in_range(one, databases)?, database_in_range(other, databases)?);
     if one != other {
         let (current, args) = (call.database, call.args);
-        let record = |turn: &mut Turn| turn.journal.record_now(current, args);
+        let record = |turn: &mut Turn| {
+            turn.journal.capture_swap(one, other);
+            turn.journal.record_now(current, args);
+        };
         call.keyspace.swap_databases(one, other, call.turn, record);
     }
     call.turn.counters.changes += 1;

@@ -80,7 +80,7 @@ impl SharedDemotion {
     }
 }
 
-fn encode<'v>(value: impl Into<ValueRef<'v>>) -> (Kind, Vec<u8>) {
+pub(in crate::keyspace) fn encode<'v>(value: impl Into<ValueRef<'v>>) -> (Kind, Vec<u8>) {
     const NEVER_FAILS: &str = "a vector takes all bytes";
     let value = value.into();
     // Compressing strings would take longer than the disk needs for the bytes that compression saves.
@@ -115,7 +115,11 @@ impl Fetched {
     }
 
     /// Returns the value in the form in which an entry stores a value of this encoding.
-    fn into_new<'b>(self, encoding_name: &str, buffer: &'b mut Vec<u8>) -> NewValue<'b> {
+    pub(in crate::keyspace) fn into_new<'b>(
+        self,
+        encoding_name: &str,
+        buffer: &'b mut Vec<u8>,
+    ) -> NewValue<'b> {
         match self.0 {
             Value::String(bytes) if encoding_name != "int" && bytes.len() < LARGE_VALUE_MIN_BYTES => {
                 *buffer = bytes;

@@ -14,6 +14,7 @@ use super::channel::Channel;
 use super::{CopyProgress, Link, Phase, STOP_CHECK_INTERVAL};
 use crate::clients::mailbox::Message;
 use crate::clients::primary::PrimaryOrder;
+use crate::history::History;
 use crate::replication::primary::Primary;
 use crate::server::Server;
 use crate::server::conditions::Condition;
@@ -98,7 +99,12 @@ pub(super) fn receive(
     } else {
         state.count_replacement(!config.save.is_empty());
     }
-    server.gate.while_empty(|| server.conditions.set(Condition::LOADING, false));
+    server.gate.while_empty(|| {
+        if let Some(history) = History::of(server) {
+            history.restart(server);
+        }
+        server.conditions.set(Condition::LOADING, false);
+    });
     server.renew_queries();
     let mut stream = result?;
     stream.extend(channel.take_unread());

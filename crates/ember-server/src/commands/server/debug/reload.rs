@@ -13,6 +13,7 @@ use crate::aof;
 use crate::aof::service::Aof;
 use crate::executor::session::{Execution, Outcome, Session, SessionResult};
 use crate::executor::{Executor, Section};
+use crate::history::History;
 use crate::journal::Reader;
 use crate::snapshot::loading::{self, Present};
 use crate::snapshot::point_in_time::Purpose;
@@ -85,7 +86,13 @@ fn with_exclusive_access(
         return Err("ERR the data set cannot be reloaded inside of a transaction or a script".into());
     }
     let client = execution.client.view.id;
-    execution.executor.with_exclusive_access_for(client, |executor, _| act(executor))?
+    execution.executor.with_exclusive_access_for(client, |executor, _| {
+        let result = act(executor);
+        if let Some(history) = History::of(executor.server) {
+            history.restart(executor.server);
+        }
+        result
+    })?
 }
 
 fn reload_with(executor: &mut Executor, options: Options) -> Result<(), CommandError> {

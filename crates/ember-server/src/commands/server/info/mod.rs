@@ -104,6 +104,7 @@ const SECTIONS: &[Section] = &[
     }),
     section("tls", "TLS", false, system::tls),
     section("tiers", "Tiers", false, system::tiers),
+    section("history", "History", false, system::history),
     section("keyspace", "Keyspace", true, system::keyspace),
 ];
 

@@ -13,6 +13,7 @@ use crate::aof::service::Aof;
 use crate::aof::slow_disk;
 use crate::catalogue::modules::BUILT_IN;
 use crate::defragmentation::ActiveDefrag;
+use crate::history;
 use crate::journal::Reader;
 use crate::live_queries::LiveQueries;
 use crate::metrics::memory_report::{self, MemoryReport, human, ratio};
@@ -398,6 +399,13 @@ pub(super) fn keyspace(report: &mut Report<'_>) {
                 counts.keys, counts.volatile, counts.expiring
             ),
         );
+    }
+}
+
+/// Writes the figures of the history of keys.
+pub(super) fn history(report: &mut Report<'_>) {
+    for (name, figure) in history::report::Figures::of(report.server).pairs() {
+        report.line(&format!("history_{name}"), figure);
     }
 }
 
