@@ -12,7 +12,7 @@ use crate::sync::MutexGuard;
 use crate::types::limits::EncodingLimits;
 
 /// The maximum number of covered keys that one FLUSHALL or FLUSHDB records one by one, which takes about a tenth of a
-/// second under the locks of all shards. With more keys, the history begins anew.
+/// second under the locks of all shards. With more keys, the history starts again.
 const FLUSHED_MAX: usize = 100_000;
 
 /// Returns the state of an entry, if its value is in memory and takes at most `bytes_max` bytes. O(bytes).

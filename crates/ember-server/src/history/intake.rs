@@ -1,6 +1,6 @@
 //! The intake of the history: changes become versions of the index, and their values records of the log. Retention.
 //!
-//! Any thread may take changes in; whoever cannot do it without waiting leaves it to the history's thread, which writes
+//! Any thread may take changes in; a thread that would have to wait leaves it to the history's thread, which writes
 //! buffers and removes segments.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -24,7 +24,7 @@ const ATTEMPTS_MAX: usize = 64;
 pub(super) struct Inbox {
     /// In the order of their numbers.
     changes: VecDeque<Captured>,
-    /// The number after which the history begins anew, and the time of that.
+    /// The number after which the history starts again, and the time of that.
     restart: Option<(u64, i64)>,
     /// Whether a segment was removed since the last [`Inbox::take_retired`].
     is_retired: bool,
@@ -48,7 +48,7 @@ impl Inbox {
 struct MustWait;
 
 impl Active {
-    /// Lets the history begin anew after the record `number`, at `at_ms`.
+    /// Starts the history again after the record `number`, at `at_ms`.
     pub(super) fn restart_after(&self, number: u64, at_ms: i64) {
         let mut inbox = self.inbox.lock();
         inbox.restart = Some((number, at_ms));
@@ -109,11 +109,11 @@ impl Active {
 
     fn restart_now(&self, inbox: &mut Inbox) {
         if let Some((after, at_ms)) = inbox.restart.take() {
-            self.begin_anew(Moment { number: after + 1, at_ms });
+            self.start_again(Moment { number: after + 1, at_ms });
         }
     }
 
-    fn begin_anew(&self, oldest: Moment) {
+    fn start_again(&self, oldest: Moment) {
         self.index.write().restart(oldest);
         if let Err(error) = self.log.clear() {
             tracing::warn!("history: a segment cannot be removed: {error}");
@@ -132,7 +132,7 @@ impl Active {
             }
             Change::Restart => {
                 // The keys were removed at this moment, so what follows it is known.
-                self.begin_anew(moment);
+                self.start_again(moment);
                 return Ok(());
             }
             Change::Key { database, name, operation, before, after } => {

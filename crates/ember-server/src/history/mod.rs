@@ -72,7 +72,7 @@ pub(crate) struct Active {
     lock: Option<DirectoryLock>,
     counters: Counters,
     // Behind locks.
-    /// Changes that are not taken in yet. Whoever holds the lock is the only thread that changes the index.
+    /// Changes that are not taken in yet. Only the thread that holds the lock changes the index.
     inbox: Mutex<Inbox>,
     index: RwLock<Index>,
     // Shared.
@@ -158,7 +158,7 @@ impl Active {
         self.restart(server);
     }
 
-    /// Lets the history begin anew, because other data were loaded. The caller has exclusive access, and later records
+    /// Starts the history again, because other data were loaded. The caller has exclusive access, and later records
     /// have higher numbers than the last one.
     pub(crate) fn restart(&self, server: &Server) {
         let at_ms = self.covered.now_ms();

@@ -15,6 +15,7 @@ const SERVER: &[&[&str]] = &[
         "aof/",
         "cluster/",
         "defragmentation/",
+        "history/",
         "live_queries/",
         "metrics/",
         "migration/",
