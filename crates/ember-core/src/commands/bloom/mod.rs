@@ -2,6 +2,7 @@
 
 mod bf_add;
 mod bf_card;
+mod bf_debug;
 mod bf_exists;
 mod bf_info;
 mod bf_insert;
@@ -24,6 +25,7 @@ use crate::types::sketches::bloom::{FORCE_64, NO_ROUND, NO_SCALING, NotAdded};
 pub(super) const COMMANDS: &[&[DataCommand]] = &[
     bf_add::COMMANDS,
     bf_card::COMMANDS,
+    bf_debug::COMMANDS,
     bf_exists::COMMANDS,
     bf_info::COMMANDS,
     bf_insert::COMMANDS,

@@ -2,6 +2,7 @@
 
 mod cf_add;
 mod cf_compact;
+mod cf_debug;
 mod cf_del;
 mod cf_exists;
 mod cf_info;
@@ -22,6 +23,7 @@ use crate::types::sketches::cuckoo::{BUCKET_SIZE_DEFAULT, EXPANSION_DEFAULT, ITE
 pub(super) const COMMANDS: &[&[DataCommand]] = &[
     cf_add::COMMANDS,
     cf_compact::COMMANDS,
+    cf_debug::COMMANDS,
     cf_del::COMMANDS,
     cf_exists::COMMANDS,
     cf_info::COMMANDS,
