@@ -5,15 +5,16 @@
 //! version 2   the same, then a number; if it is not 0, two strings follow
 //! version 0   a node: number of the type, then a string (2 string, 0x10 boolean), an integer (8), a double (4);
 //!             for 0x20 (object) the number of members, each 0x80, name, node; for 0x40 (array) that of elements
-//! version 4   is refused: it contains CBOR
+//! version 4   string: CBOR
 //! ```
 //!
 //! The version is in the last bits of the module's number.
 //!
-//! The format: RedisJSON 1.0 to 2.8.
+//! The format: RedisJSON 1.0 to 2.8, and 8.8.
 
 use std::io::{self, BufRead, Write};
 
+use super::cbor;
 use super::format::{LoadError, Reader, Writer};
 use super::parts::{self, Parts, double, number, signed, string};
 use crate::types::json::{Json, Number, packed, parse, print, print_number, print_string};
@@ -22,7 +23,7 @@ use crate::types::json::{Json, Number, packed, parse, print, print_number, print
 const MODULE: u64 = 5_035_677_737_576_115_200;
 
 /// The numbers of the module with the versions that are read.
-pub(super) const MODULE_IDS: [u64; 3] = [MODULE, MODULE | 2, MODULE | 3];
+pub(super) const MODULE_IDS: [u64; 4] = [MODULE, MODULE | 2, MODULE | 3, MODULE | 4];
 
 /// The version that is written.
 const WRITTEN: u64 = MODULE | 3;
@@ -43,6 +44,9 @@ pub(super) fn read<R: BufRead>(reader: &mut Reader<R>, module_id: u64) -> Result
         read_node(reader, &mut text, packed::DEPTH_MAX)?;
     } else {
         text = string(reader)?;
+        if module_id == MODULE | 4 {
+            text = cbor::text_of(&text, packed::DEPTH_MAX)?;
+        }
     }
     if module_id == MODULE | 2 && number(reader)? != 0 {
         // The name of a search index and a key, which only old versions used.
@@ -128,6 +132,10 @@ mod tests {
         assert_eq!(read_text(MODULE | 2, &[&string[..], b"\x02\0\0"].concat()).unwrap(), text);
         let indexed = [&string[..], b"\x02\x01\x05\x01i\x05\x01k\0"].concat();
         assert_eq!(read_text(MODULE | 2, &indexed).unwrap(), text);
+        let cbor = b"\x05\x09\xa1\x61a\x82\x01\xf9\x41\x00\xf6\0";
+        assert!(read_text(MODULE | 4, cbor).is_err());
+        let cbor = b"\x05\x08\xa1\x61a\x82\x01\xf9\x41\x00\0";
+        assert_eq!(read_text(MODULE | 4, cbor).unwrap(), text);
         let nodes = [
             &b"\x02\x20\x02\x01\x02\x40\x80\x05\x01a"[..],
             b"\x02\x40\x40\x02\x05",

@@ -21,12 +21,13 @@ const VERSION_MIN: u16 = 6;
 /// The kinds of values that the format represents as values of a module: the number of the module, with which these
 /// values begin, and the kind. In files and payloads the byte of all these kinds is that of [`Kind::Module`]; records
 /// and rows contain the kind itself.
-const MODULE_KINDS: [(u64, Kind); 10] = [
+const MODULE_KINDS: [(u64, Kind); 11] = [
     (vector_set::MODULE_ID, Kind::Module),
     (vector_set::OWN_MODULE_ID, Kind::Module),
     (json::MODULE_IDS[0], Kind::Json),
     (json::MODULE_IDS[1], Kind::Json),
     (json::MODULE_IDS[2], Kind::Json),
+    (json::MODULE_IDS[3], Kind::Json),
     (sketches::BLOOM_MODULE_ID, Kind::Bloom),
     (sketches::CUCKOO_MODULE_ID, Kind::Cuckoo),
     (sketches::COUNT_MIN_MODULE_ID, Kind::CountMin),

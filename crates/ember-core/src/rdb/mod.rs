@@ -20,6 +20,7 @@
 //! [`VALKEY_VERSION`]. Values are written as Redis 7.2 writes them, or for files as 7.0 does ([`kind_for`]); the forms
 //! of older versions are only read.
 
+mod cbor;
 mod format;
 mod json;
 mod key;
