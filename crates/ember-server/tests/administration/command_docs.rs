@@ -57,6 +57,11 @@ fn command_docs_has_the_tree_of_arguments() {
         assert_eq!(render(&arguments[2].get("flags").unwrap()).replace('~', ")"), "1) optional");
         let expiration = arguments[4].get("arguments").unwrap();
         assert_eq!(expiration.elements().unwrap()[0].get("token"), Some(Value::from("EX")));
+        assert_eq!(set.get("module"), None);
+        for (name, module) in [("json.get", "ReJSON"), ("cf.add", "bf"), ("tdigest.min", "bf")] {
+            let docs = client.run(&format!("COMMAND DOCS {name}")).get(name).unwrap();
+            assert_eq!(docs.get("module"), Some(Value::from(module)));
+        }
         let client_docs = client.run("COMMAND DOCS client").get("client").unwrap();
         assert!(client_docs.get("subcommands").unwrap().get("client|kill").is_some());
         let all = client.run("COMMAND DOCS").pairs().unwrap().len();
@@ -138,6 +143,8 @@ fn list_filters_names() {
         assert!(names(client.run("COMMAND LIST")).contains(&"client|kill".to_owned()));
         assert_eq!(names(client.run("COMMAND LIST FILTERBY PATTERN Ech?")), ["echo"]);
         assert_eq!(names(client.run("COMMAND LIST FILTERBY MODULE any")), [""; 0]);
+        let sketches = names(client.run("COMMAND LIST FILTERBY MODULE bf"));
+        assert!(sketches.contains(&"topk.add".to_owned()) && !sketches.contains(&"json.get".to_owned()));
         assert_eq!(names(client.run("COMMAND LIST FILTERBY ACLCAT nothing")), [""; 0]);
         let connection = names(client.run("COMMAND LIST FILTERBY ACLCAT connection"));
         assert!(connection.contains(&"hello".to_owned()) && !connection.contains(&"get".to_owned()));

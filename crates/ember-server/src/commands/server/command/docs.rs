@@ -5,6 +5,7 @@ use emberkv_core::spec::{Command, Example, Spec};
 
 use super::info::reply_words;
 use super::{TEMPLATE, UNORDERED};
+use crate::catalogue::modules::module_of;
 use crate::catalogue::registry::{Command as Registered, Registry};
 use crate::catalogue::syntax::{self, Argument, ArgumentType};
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
@@ -55,6 +56,10 @@ fn reply_docs(reply: &mut Reply, registry: &Registry, command: &Registered) {
         ("complexity", spec.complexity),
     ] {
         reply_text(reply, name, text);
+    }
+    if let Some(module) = module_of(spec.group) {
+        fields += 1;
+        reply_text(reply, "module", module);
     }
     let flags = [(spec.deprecated.is_some(), "deprecated"), (spec.is_system, "syscmd")];
     fields += reply_flags(reply, "doc_flags", &flags);

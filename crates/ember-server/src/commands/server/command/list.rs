@@ -6,6 +6,7 @@ use emberkv_core::glob::{self, Case};
 use emberkv_core::spec::{Category, Command, Example, Spec};
 
 use super::{TEMPLATE, UNORDERED};
+use crate::catalogue::modules::module_of;
 use crate::catalogue::registry::Command as Registered;
 use crate::executor::session::{Outcome, ServerCommand, Session, SessionResult};
 
@@ -56,8 +57,7 @@ fn list(session: &mut Session<'_>) -> SessionResult {
         Some(_) if is_word(args, 3, "PATTERN") => {
             glob::matches(filter_value, command.full_name.as_bytes(), Case::Insensitive)
         }
-        // A filter by module matches nothing, because ember has no modules.
-        Some(_) => false,
+        Some(_) => module_of(command.spec.group).is_some_and(|module| module.as_bytes() == filter_value),
     };
     if args.len() == 5 && !["ACLCAT", "PATTERN", "MODULE"].iter().any(|word| is_word(args, 3, word)) {
         return Err(CommandError::Syntax);
