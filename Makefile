@@ -23,14 +23,12 @@ REPLICA_COMMANDS ?= 100000
 LINK_CUTS ?= 200
 COPY_MEGABYTES ?= 5000
 STOPPED_SECONDS ?= 60
-# Random commands of each comparison with Redis Stack.
-STACK_COMMANDS ?= 100000
 # Destinations of values in tests of servers that demote values as early as possible (ember-testkit's `DEMOTION_TARGETS`).
 VALUE_PLACES = tiers redb lmdb fjall
 # The test programs of ember-peers, which need other programs installed. All targets select the whole workspace and name
 # the programs to run: with other packages, dependencies would have other features and be built again.
 PEERS_MAINS = $(wildcard crates/ember-peers/tests/*/main.rs)
-PEERS_PROGRAMS = $(filter-out redis8 stack,$(patsubst crates/ember-peers/tests/%/main.rs,%,$(PEERS_MAINS)))
+PEERS_PROGRAMS = $(filter-out redis8,$(patsubst crates/ember-peers/tests/%/main.rs,%,$(PEERS_MAINS)))
 PEERS_TESTS = $(addprefix --test ,$(PEERS_PROGRAMS))
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 IMAGE ?= ember
@@ -88,7 +86,7 @@ test: ## All tests that need only Rust and a C compiler.
 	$(CARGO) test --workspace --no-fail-fast
 	EMBER_VALUES=tiers $(CARGO) test --workspace --test data --no-fail-fast
 
-test-peers: build-tests ## Tests against redis-server, with real clients and in a browser; installs those first.
+test-peers: build-tests ## Tests against redis-server and Redis Stack, with real clients and in a browser; installs those first.
 	scripts/setup-peers.sh
 	EMBER_SERVER="$$(scripts/server-path.sh debug)" CARGO=$(CARGO) scripts/test-peers.sh $(PEERS_PROGRAMS)
 
@@ -97,10 +95,10 @@ test-redis8: ## Compare vector sets with a redis-server 8, which is built first 
 	EMBER_SERVER="$$(scripts/server-path.sh debug)" REDIS8_SERVER="$$(scripts/setup-redis8.sh)" \
 		$(CARGO) test --workspace --test redis8
 
-test-stack: ## Compare JSON and sketches with Redis Stack, which is installed first.
+test-stack: ## Compare JSON and sketches with Redis Stack, which is installed first; STACK_COMMANDS=1000000 lengthens it.
 	$(CARGO) build -p ember-server -p ember-cli
-	EMBER_SERVER="$$(scripts/server-path.sh debug)" REDIS_STACK_SERVER="$$(scripts/setup-redis-stack.sh)" \
-		STACK_COMMANDS=$(STACK_COMMANDS) $(CARGO) test --workspace --test stack
+	scripts/setup-redis-stack.sh
+	EMBER_SERVER="$$(scripts/server-path.sh debug)" $(CARGO) test --workspace --test stack
 
 test-model: ## Model check of shard locks, forwarding between workers and parallel apply: thousands of schedules of each.
 	RUSTFLAGS="--cfg shuttle" $(CARGO) test -p emberkv-core --test model --target-dir target/model

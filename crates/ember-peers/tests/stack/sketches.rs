@@ -5,9 +5,9 @@
 //! exponentially, because Redis Stack crashes when they become too large.
 
 use ember_peers::{Mode, start_ember};
-use ember_testkit::{Directory, Random, RawClient, Server, Value};
+use ember_testkit::{Directory, Random, Value};
 
-use crate::{commands, start_stack};
+use crate::{Pair, Words, are_equal, commands, start_stack, words};
 
 const MODES: [Mode; 2] = [Mode::Concurrent, Mode::Sharded];
 
@@ -37,6 +37,7 @@ const BLOOM: &[&str] = &[
     "BF.INFO K",
     "BF.INFO K F",
     "BF.CARD K",
+    "BF.DEBUG K",
     "BF.SCANDUMP K P",
     "BF.LOADCHUNK K P I",
     "DEL K",
@@ -62,6 +63,7 @@ const CUCKOO: &[&str] = &[
     "CF.DEL K I",
     "CF.DEL K I",
     "CF.INFO K",
+    "CF.DEBUG K",
     "CF.COMPACT K",
     "CF.SCANDUMP K P",
     "CF.LOADCHUNK K 5 abcd",
@@ -143,20 +145,20 @@ fn number(random: &mut Random) -> &'static str {
     random.pick(&["0", "1", "2", "5", "10", "20", "64", "-1", "x", "1.5", "9223372036854775808"])
 }
 
-fn fill(random: &mut Random, template: &str, key: Option<&str>) -> Vec<Vec<u8>> {
+fn fill(random: &mut Random, template: &str, key: Option<&str>) -> Words {
     // Redis Stack loses an empty item of top-k when it loads the value.
     let is_top_k = template.starts_with("TOPK.");
     let item = |random: &mut Random| match item(random) {
         item if is_top_k && item.is_empty() => b"empty".to_vec(),
         item => item,
     };
-    let mut words = Vec::new();
+    let mut filled = Vec::new();
     for word in template.split(' ') {
         let text = |text: &str| vec![text.as_bytes().to_vec()];
-        let counts = |random: &mut Random, count: usize| -> Vec<Vec<u8>> {
+        let counts = |random: &mut Random, count: usize| -> Words {
             (0..count).flat_map(|_| [item(random), (1 + random.below(9)).to_string().into_bytes()]).collect()
         };
-        words.extend(match word {
+        filled.extend(match word {
             "K" => text(key.unwrap_or_else(|| random.pick(&KEYS))),
             "I" => vec![item(random)],
             "II" => (0..1 + random.below(12)).map(|_| item(random)).collect(),
@@ -174,57 +176,47 @@ fn fill(random: &mut Random, template: &str, key: Option<&str>) -> Vec<Vec<u8>> 
             other => text(other),
         });
     }
-    words
+    filled
 }
 
-/// Both servers, with the commands so far.
-struct Pair {
-    ember: RawClient,
-    stack: RawClient,
-    history: Vec<String>,
-}
-
-impl Pair {
-    fn connect(ember: &Server, stack: &Server, protocol: &str) -> Pair {
-        let (mut ember, mut stack) = (ember.client(), stack.client());
-        for client in [&mut ember, &mut stack] {
-            client.command(&["HELLO", protocol]);
-            client.run("FLUSHALL");
-            client.run("SET text value");
+/// Exchanges the payloads of keys: each server restores those of the other as `copy`. If `is_exact`, the restored value
+/// must have the same payload as the original. Then runs the commands that `reads` returns for each key that exists.
+fn exchange(pair: &mut Pair, keys: &[&str], is_exact: bool, mut reads: impl FnMut(&str) -> Vec<Words>) {
+    let dumps: Vec<Words> = keys.iter().map(|key| words(&format!("DUMP {key}"))).collect();
+    let (of_ember, of_stack) = pair.run(&dumps, are_equal);
+    let (mut for_ember, mut for_stack, mut originals) = (Vec::new(), Vec::new(), Vec::new());
+    for (key, payloads) in keys.iter().zip(of_ember.iter().zip(&of_stack)) {
+        if let (Some(ember), Some(stack)) = (payloads.0.bytes(), payloads.1.bytes()) {
+            let restore = |payload| [&b"RESTORE"[..], b"copy", b"0", payload, b"REPLACE"].map(<[u8]>::to_vec);
+            for (commands, payload) in [(&mut for_ember, stack), (&mut for_stack, ember)] {
+                commands.extend([restore(payload).to_vec(), words("DUMP copy")]);
+            }
+            originals.push(ember);
         }
-        Pair { ember, stack, history: Vec::new() }
+        let reads = reads(key);
+        for_ember.extend_from_slice(&reads);
+        for_stack.extend(reads);
     }
-
-    /// Runs a command on both servers, which must reply equally.
-    fn run(&mut self, words: &[Vec<u8>]) {
-        let shown: Vec<String> = words.iter().map(|word| word.escape_ascii().to_string()).collect();
-        self.history.push(shown.join(" "));
-        let (ember, stack) = (self.ember.command(words), self.stack.command(words));
-        let first = self.history.len().saturating_sub(40);
-        assert_eq!(ember, stack, "ember and Redis Stack after:\n{}", self.history[first..].join("\n"));
-    }
-
-    fn run_line(&mut self, line: &str) {
-        self.run(&line.split(' ').map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>());
-    }
-
-    /// Exchanges the payloads of a key: each server restores that of the other as `copy`. If `is_exact`, the restored
-    /// value must have the same payload as the original.
-    fn exchange(&mut self, key: &str, is_exact: bool) {
-        let (ember, stack) = (self.ember.command(&["DUMP", key]), self.stack.command(&["DUMP", key]));
-        let (Some(ember), Some(stack)) = (ember.bytes(), stack.bytes()) else { return };
-        let restore = |payload| [&b"RESTORE"[..], b"copy", b"0", payload, b"REPLACE"];
-        assert_eq!(self.ember.command(&restore(stack)), Value::ok(), "{key}");
-        assert_eq!(self.stack.command(&restore(ember)), Value::ok(), "{key}");
-        if is_exact {
-            let copied = self.ember.command(&["DUMP", "copy"]);
-            assert_eq!(copied.bytes(), Some(ember), "{key} after:\n{}", self.history.join("\n"));
+    let (ember, stack) = pair.run_each(&for_ember, &for_stack);
+    let mut copies = Vec::new();
+    for (command, (ember, stack)) in for_ember.iter().zip(ember.iter().zip(&stack)) {
+        pair.compare(command, ember, stack, are_equal);
+        match &command[0][..] {
+            b"DUMP" => copies.extend(ember.bytes()),
+            b"RESTORE" => assert_eq!(*ember, Value::ok(), "after\n{}", pair.history.join("\n")),
+            _ => {}
         }
     }
+    assert!(!is_exact || copies == originals, "after\n{}", pair.history.join("\n"));
 }
 
-/// Runs random commands, and compares payloads with reads of restored copies.
-fn compare(templates: &[&str], reads: &[&str], is_exact: bool) {
+/// Runs random commands, and compares payloads with the commands that `reads` returns for a key and its copy.
+fn compare(
+    templates: &[&str],
+    keys: &[&str],
+    is_exact: bool,
+    reads: impl Fn(&mut Random, &str) -> Vec<Words>,
+) {
     let directory = Directory::new("stack-sketches");
     let stack = start_stack(&directory);
     for (seed, mode) in MODES.into_iter().enumerate() {
@@ -232,76 +224,60 @@ fn compare(templates: &[&str], reads: &[&str], is_exact: bool) {
         for protocol in ["2", "3"] {
             let mut random = Random::new(seed as u64 + 1);
             let mut pair = Pair::connect(&ember, &stack, protocol);
-            for step in 1..=commands() / 4 {
-                let template = random.pick(templates).to_owned();
-                pair.run(&fill(&mut random, &template, None));
-                if step % COMMANDS_PER_EXCHANGE == 0 {
-                    for key in KEYS {
-                        pair.exchange(key, is_exact);
-                        for read in reads {
-                            pair.run(&fill(&mut random, read, Some("copy")));
-                        }
-                        pair.run_line("DEL copy");
-                    }
-                }
+            for _ in 0..commands() / 4 / COMMANDS_PER_EXCHANGE {
+                let batch: Vec<Words> = (0..COMMANDS_PER_EXCHANGE)
+                    .map(|_| {
+                        let template = random.pick(templates).to_owned();
+                        fill(&mut random, &template, None)
+                    })
+                    .collect();
+                pair.run(&batch, are_equal);
+                exchange(&mut pair, keys, is_exact, |key| reads(&mut random, key));
             }
         }
     }
 }
 
+/// Returns these commands on the copy, which is removed after them.
+fn on_copy(random: &mut Random, templates: &[&str]) -> Vec<Words> {
+    let reads = templates.iter().map(|template| fill(random, template, Some("copy")));
+    reads.chain([words("DEL copy")]).collect()
+}
+
 #[test]
 fn bloom_filters_equal_those_of_redis_stack() {
-    compare(
-        BLOOM,
-        &["BF.MEXISTS K II", "BF.INFO K", "BF.SCANDUMP K 0", "BF.SCANDUMP K 1", "BF.MADD K II"],
-        true,
-    );
+    let reads = ["BF.MEXISTS K II", "BF.INFO K", "BF.SCANDUMP K 0", "BF.SCANDUMP K 1", "BF.MADD K II"];
+    compare(BLOOM, &KEYS, true, |random, _| on_copy(random, &reads));
 }
 
 #[test]
 fn cuckoo_filters_equal_those_of_redis_stack() {
-    compare(
-        CUCKOO,
-        &["CF.MEXISTS K II", "CF.INFO K", "CF.SCANDUMP K 0", "CF.SCANDUMP K 1", "CF.DEL K I"],
-        true,
-    );
+    let reads = ["CF.MEXISTS K II", "CF.INFO K", "CF.SCANDUMP K 0", "CF.SCANDUMP K 1", "CF.DEL K I"];
+    compare(CUCKOO, &KEYS, true, |random, _| on_copy(random, &reads));
 }
 
 #[test]
 fn count_min_sketches_equal_those_of_redis_stack() {
-    compare(COUNT_MIN, &["CMS.QUERY K II", "CMS.INFO K", "CMS.INCRBY K WW"], true);
+    let reads = ["CMS.QUERY K II", "CMS.INFO K", "CMS.INCRBY K WW"];
+    compare(COUNT_MIN, &KEYS, true, |random, _| on_copy(random, &reads));
 }
 
 #[test]
 fn top_k_sketches_equal_those_of_redis_stack() {
     // The payloads of Redis Stack contain bytes that it did not set. Without its table of powers, which it does not
     // restore, counters of a restored sketch do not decay there.
-    compare(TOP_K, &["TOPK.LIST K WITHCOUNT", "TOPK.COUNT K II", "TOPK.QUERY K II", "TOPK.INFO K"], false);
+    let reads = ["TOPK.LIST K WITHCOUNT", "TOPK.COUNT K II", "TOPK.QUERY K II", "TOPK.INFO K"];
+    compare(TOP_K, &KEYS, false, |random, _| on_copy(random, &reads));
 }
 
 #[test]
 fn t_digests_equal_those_of_redis_stack() {
-    let directory = Directory::new("stack-sketches");
-    let stack = start_stack(&directory);
-    for (seed, mode) in MODES.into_iter().enumerate() {
-        let ember = start_ember(mode);
-        for protocol in ["2", "3"] {
-            let mut random = Random::new(seed as u64 + 1);
-            let mut pair = Pair::connect(&ember, &stack, protocol);
-            for step in 1..=commands() / 4 {
-                let template = random.pick(T_DIGEST).to_owned();
-                pair.run(&fill(&mut random, &template, None));
-                if step % COMMANDS_PER_EXCHANGE == 0 {
-                    for key in &KEYS[..3] {
-                        pair.exchange(key, true);
-                        for read in T_DIGEST_READS {
-                            pair.run(&fill(&mut random, read, Some(key)));
-                            pair.run(&fill(&mut random, read, Some("copy")));
-                        }
-                        pair.run_line(&format!("DEL {key} copy"));
-                    }
-                }
-            }
+    compare(T_DIGEST, &KEYS[..3], true, |random, key| {
+        let mut reads: Vec<Words> = Vec::new();
+        for template in T_DIGEST_READS {
+            reads.extend([key, "copy"].map(|key| fill(random, template, Some(key))));
         }
-    }
+        reads.push(words(&format!("DEL {key} copy")));
+        reads
+    });
 }
