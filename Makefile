@@ -36,9 +36,9 @@ IMAGE ?= ember
 .PHONY: help run build release check fmt lint check-features check-dependencies bless build-tests test test-peers \
 	test-redis8 test-stack test-model \
 	test-asan test-tsan test-asan-server test-long \
-	deb dist fuzz-short bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-encryption bench-replication \
-	bench-latency bench-persistence bench-tails bench-neighbours bench-live-queries bench-cache bench-limit bench-memtier \
-	bench-load bench-parallel bench-workers \
+	deb dist fuzz-short bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-documents bench-encryption \
+	bench-replication bench-latency bench-persistence bench-tails bench-neighbours bench-live-queries bench-cache \
+	bench-limit bench-memtier bench-load bench-parallel bench-workers \
 	bench-stores bench-engines bench-tiers bench-kvbench bench-vectors bench-vector-latency charts \
 	docker-build clean
 
@@ -162,6 +162,9 @@ bench-replication: release ## Cost and speed of replication, compared with redis
 
 bench-encryption: release ## Cost of encryption at rest for SET and GET.
 	bench/bench-encryption.sh
+
+bench-documents: release ## Memory and CPU time of JSON documents and Bloom filters, compared with Redis Stack.
+	bench/bench-documents.sh
 
 bench-types: release ## Memory and CPU time of lists, hashes, sets, sorted sets, streams and scripts.
 	bench/bench-types.sh

@@ -412,6 +412,16 @@ fn bench_types_has_memory_and_commands() {
 }
 
 #[test]
+fn bench_documents_has_memory_and_commands_of_both_servers() {
+    let (tables, _) = tables("bench-documents.sh", &[]);
+    assert_eq!(tables.iter().map(Vec::len).collect::<Vec<_>>(), [3, 7], "{tables:?}");
+    for name in ["Redis Stack", "ember"] {
+        assert!(column(&tables[0], name)[0] > 500.0, "{tables:?}");
+        assert!(column(&tables[1], name).iter().all(|time| *time >= 0.0), "{tables:?}");
+    }
+}
+
+#[test]
 fn bench_persistence_has_policies_and_files() {
     let (tables, _) = tables("bench-persistence.sh", &[]);
     assert_eq!((tables.len(), tables[0].len(), tables[1].len()), (2, 9, 3));
