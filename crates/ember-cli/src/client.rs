@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ember_protocol::client::{Value, quote, render};
 
-use crate::output::{Form, Output};
+use crate::output::{Contents, Form, Output};
 use crate::pause::pause;
 use crate::repl::count_in;
 use ember_client::{Address, Connection, Place, cause, put, put_line};
@@ -173,7 +173,7 @@ impl Client {
     pub(crate) fn show_message(&mut self) -> io::Result<()> {
         let connection = self.connection.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         let message = connection.receive()?;
-        self.print(&message, false);
+        self.print(&message, Contents::Values);
         let subscriptions = &mut self.subscriptions;
         match count_in(&message) {
             Some((count, false)) => subscriptions.channels = count,
@@ -257,12 +257,12 @@ impl Client {
             return Ok(Outcome::Failed);
         }
         let kind = Kind::of(words);
-        let is_text = is_text(words);
+        let contents = contents_of(words);
         let connection = self.connection.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         connection.send(words)?;
         match kind {
             Kind::Shutdown => match connection.receive() {
-                Ok(answer) => Ok(self.print(&answer, is_text)),
+                Ok(answer) => Ok(self.print(&answer, contents)),
                 // SHUTDOWN succeeded: the lost connection is the requested result.
                 Err(_) => {
                     self.disconnect();
@@ -277,16 +277,16 @@ impl Client {
             Kind::Monitor if self.is_typed => {
                 let answer = self.receive_answer()?;
                 self.is_monitoring = !matches!(answer, Value::Error(_));
-                Ok(self.print(&answer, is_text))
+                Ok(self.print(&answer, contents))
             }
             Kind::Monitor => {
-                self.follow(is_text)?;
+                self.follow(contents)?;
                 Ok(Outcome::Refused)
             }
             Kind::Other => {
                 let Some(answer) = self.receive_followed(words)? else { return Ok(Outcome::Failed) };
                 self.learn(words, &answer);
-                Ok(self.print(&answer, is_text))
+                Ok(self.print(&answer, contents))
             }
         }
     }
@@ -351,7 +351,7 @@ impl Client {
         if self.output.form != Form::Raw {
             put(b"Reading messages... (press Ctrl-C to quit)\n");
         }
-        self.follow(false)?;
+        self.follow(Contents::Values)?;
         self.subscriptions = Subscriptions::default();
         Ok(Outcome::Answered)
     }
@@ -362,15 +362,15 @@ impl Client {
     /// Returns the errors of the connection.
     pub(crate) fn show_monitored(&mut self) -> io::Result<()> {
         let line = self.receive_answer()?;
-        self.print(&line, false);
+        self.print(&line, Contents::Values);
         Ok(())
     }
 
     /// Prints replies until an error occurs.
-    fn follow(&mut self, is_text: bool) -> io::Result<()> {
+    fn follow(&mut self, contents: Contents) -> io::Result<()> {
         loop {
             let answer = self.receive_answer()?;
-            self.print(&answer, is_text);
+            self.print(&answer, contents);
             if matches!(answer, Value::Error(_)) {
                 return Ok(());
             }
@@ -378,14 +378,14 @@ impl Client {
     }
 
     /// Prints a reply.
-    pub(crate) fn print(&self, answer: &Value, is_text: bool) -> Outcome {
+    pub(crate) fn print(&self, answer: &Value, contents: Contents) -> Outcome {
         match answer {
             Value::Error(text) if self.has_error_code => {
                 eprintln!("{}", String::from_utf8_lossy(text));
                 Outcome::Refused
             }
             _ => {
-                put(&self.output.format(answer, is_text));
+                put(&self.output.format(answer, contents));
                 Outcome::Answered
             }
         }
@@ -454,11 +454,12 @@ impl Kind {
     }
 }
 
-/// Whether the reply to a command is text for users, in any output format.
-fn is_text(words: &[Vec<u8>]) -> bool {
+/// Returns the contents of the reply to a command.
+fn contents_of(words: &[Vec<u8>]) -> Contents {
     let lower: Vec<Vec<u8>> = words.iter().take(2).map(|word| word.to_ascii_lowercase()).collect();
     let count = words.len();
-    match (lower.first().map(Vec::as_slice), lower.get(1).map(Vec::as_slice)) {
+    let is_text = match (lower.first().map(Vec::as_slice), lower.get(1).map(Vec::as_slice)) {
+        (Some(b"json.get" | b"json.mget" | b"json.arrpop"), _) => return Contents::Documents,
         (Some(b"info" | b"lolwut"), _) => true,
         (Some(b"debug"), Some(b"htstats" | b"htstats-key" | b"client-eviction")) => true,
         (Some(b"memory"), Some(b"malloc-stats" | b"doctor")) => true,
@@ -468,7 +469,8 @@ fn is_text(words: &[Vec<u8>]) -> bool {
         (Some(b"latency"), Some(b"doctor")) => count == 2,
         (Some(b"proxy"), Some(b"info")) => true,
         _ => false,
-    }
+    };
+    if is_text { Contents::Text } else { Contents::Values }
 }
 
 /// Formats a push message.

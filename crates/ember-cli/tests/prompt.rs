@@ -374,6 +374,18 @@ fn input_is_colored_unless_the_settings_disable_it() {
 }
 
 #[test]
+fn documents_have_one_member_per_line_unless_the_settings_disable_it() {
+    let server = server(&[]);
+    let (mut terminal, address) = connect(&server);
+    terminal.run(r#"json.set doc $ '{"a":[1],"b":null}'"#, "OK");
+    let lines = ["{", "  \"a\": [", "    1", "  ],", "  \"b\": null", "}"].join("\n");
+    terminal.run("json.get doc", &lines);
+    terminal.run("json.mget doc none $.a", "1) [\n     [\n       1\n     ]\n   ]\n2) (nil)");
+    terminal.run(":set noindent", &format!("{address}>"));
+    terminal.run("json.get doc", r#""{\"a\":[1],\"b\":null}""#);
+}
+
+#[test]
 fn a_lost_connection_is_reopened_and_an_absent_server_reported() {
     let server = server(&[]);
     let (mut terminal, address) = connect(&server);

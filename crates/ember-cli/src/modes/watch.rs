@@ -11,7 +11,7 @@ use ember_protocol::client::Value;
 
 use super::failure::Failure;
 use crate::client::{Client, report_lost};
-use crate::output::Form;
+use crate::output::{Contents, Form};
 use crate::pause::pause;
 
 /// The default pause before a lost connection is reopened (`-i`).
@@ -91,10 +91,10 @@ fn line(client: &Client, version: &str, result: &Value) -> Vec<u8> {
             pair("version", Value::from(version)),
             pair("result", result.clone()),
         ]);
-        return client.output.format(&state, false);
+        return client.output.format(&state, Contents::Values);
     }
     let mut text = format!("{time} {version}\n").into_bytes();
-    text.extend(client.output.format(result, false));
+    text.extend(client.output.format(result, Contents::Values));
     text
 }
 

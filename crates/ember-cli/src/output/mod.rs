@@ -1,6 +1,7 @@
 //! Output formats of replies: as on a terminal, raw, CSV or JSON.
 
 pub(crate) mod csv;
+mod documents;
 mod json;
 mod raw;
 
@@ -8,7 +9,7 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStringExt;
 
-use ember_protocol::client::{Piece, Value, render, render_with};
+use ember_protocol::client::{Paint, Piece, Value, render_with};
 
 use crate::arguments::OutputOptions;
 
@@ -27,6 +28,18 @@ pub(crate) enum Form {
     QuotedJson,
 }
 
+/// The contents of a reply, as far as its format depends on them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Contents {
+    /// Values.
+    #[default]
+    Values,
+    /// Text for users, which is written unchanged in every format.
+    Text,
+    /// JSON documents.
+    Documents,
+}
+
 /// The format of replies and the delimiters between them.
 #[derive(Clone, Debug)]
 pub(crate) struct Output {
@@ -35,6 +48,8 @@ pub(crate) struct Output {
     pub(crate) answer_delimiter: Vec<u8>,
     /// Whether replies are coloured by type: in a REPL on a terminal.
     pub(crate) is_coloured: bool,
+    /// Whether JSON documents are indented: at a prompt, in the standard form.
+    pub(crate) indents_documents: bool,
 }
 
 impl Output {
@@ -55,18 +70,23 @@ impl Output {
             element_delimiter: bytes(&options.element_delimiter),
             answer_delimiter: bytes(&options.answer_delimiter),
             is_coloured: false,
+            indents_documents: false,
         }
     }
 
-    /// Formats a reply including the delimiter after it. `is_text` marks replies that are text for users: they are
-    /// written unchanged in every format.
-    pub(crate) fn format(&self, value: &Value, is_text: bool) -> Vec<u8> {
-        if is_text {
+    /// Formats a reply including the delimiter after it.
+    pub(crate) fn format(&self, value: &Value, contents: Contents) -> Vec<u8> {
+        if contents == Contents::Text {
             return raw::format(value, &self.element_delimiter);
         }
+        let paint: &Paint = if self.is_coloured { &paint } else { &leave_plain };
+        let is_document = contents == Contents::Documents && self.indents_documents;
         let (mut out, end) = match self.form {
-            Form::Standard if self.is_coloured => (render_with(value, &paint), &b"\n"[..]),
-            Form::Standard => (render(value), &b"\n"[..]),
+            Form::Standard if is_document => {
+                let document = documents::format(value, paint);
+                (document.unwrap_or_else(|| render_with(value, paint)), &b"\n"[..])
+            }
+            Form::Standard => (render_with(value, paint), &b"\n"[..]),
             Form::Raw => (raw::format(value, &self.element_delimiter), self.answer_delimiter.as_slice()),
             Form::Csv => (csv::format(value), &b"\n"[..]),
             Form::Json => (json::format(value, json::Strings::Utf8), &b"\n"[..]),
@@ -75,6 +95,11 @@ impl Output {
         out.extend_from_slice(end);
         out
     }
+}
+
+/// Appends a piece without a colour.
+fn leave_plain(_: Piece, text: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(text);
 }
 
 /// Appends a piece in the colour of its kind.

@@ -53,6 +53,8 @@ impl Assistant {
         match setting {
             Setting::Hints(is_on) => self.shows_hints = is_on,
             Setting::Highlight(is_on) => self.highlights = is_on,
+            // Concerns replies, not the line.
+            Setting::Indent(_) => {}
         }
     }
 

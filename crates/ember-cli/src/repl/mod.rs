@@ -76,6 +76,7 @@ impl Repl<'_> {
     /// Runs the session at a prompt.
     fn run_typed(&mut self) -> ExitCode {
         self.client.output.is_coloured = self.client.output.form == Form::Standard && has_colours();
+        self.client.output.indents_documents = true;
         self.client.is_typed = true;
         let mut editor = match Editor::new(has_colours()) {
             Ok(editor) => editor,
@@ -84,7 +85,7 @@ impl Repl<'_> {
                 return ExitCode::FAILURE;
             }
         };
-        settings::load().into_iter().for_each(|setting| editor.set(setting));
+        settings::load().into_iter().for_each(|setting| self.set(setting, &mut editor));
         loop {
             if self.load_docs() {
                 editor.set_docs(self.docs.clone());
@@ -103,7 +104,7 @@ impl Repl<'_> {
                 editor.remember(&line);
             }
             if let Some(setting) = Setting::of(&line) {
-                editor.set(setting);
+                self.set(setting, &mut editor);
                 continue;
             }
             if self.take(line.as_bytes()) == Next::End {
@@ -122,6 +123,13 @@ impl Repl<'_> {
                 self.client.disconnect();
             }
         }
+    }
+
+    fn set(&mut self, setting: Setting, editor: &mut Editor) {
+        if let Setting::Indent(is_on) = setting {
+            self.client.output.indents_documents = is_on;
+        }
+        editor.set(setting);
     }
 
     /// Waits for a line. In a transaction, Tab completion must not query the server, because the query would be queued.

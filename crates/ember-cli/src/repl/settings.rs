@@ -4,8 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 /// The message for an unknown setting.
-pub(super) const KNOWN: &str =
-    "The settings are `:set hints`, `:set nohints`, `:set highlight` and `:set nohighlight`.";
+pub(super) const KNOWN: &str = "The settings are `:set hints`, `:set highlight` and `:set indent`, and the same with `no`, as `:set nohints`.";
 
 /// A setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +13,8 @@ pub(super) enum Setting {
     Hints(bool),
     /// Whether the words of the line are coloured.
     Highlight(bool),
+    /// Whether JSON documents in replies are indented.
+    Indent(bool),
 }
 
 impl Setting {
@@ -25,6 +26,8 @@ impl Setting {
             [":set", "nohints"] => Some(Setting::Hints(false)),
             [":set", "highlight"] => Some(Setting::Highlight(true)),
             [":set", "nohighlight"] => Some(Setting::Highlight(false)),
+            [":set", "indent"] => Some(Setting::Indent(true)),
+            [":set", "noindent"] => Some(Setting::Indent(false)),
             _ => None,
         }
     }
