@@ -4,6 +4,8 @@
 //! Before any other command of a connection, at most [`EVICTED_TOGETHER_BYTES`] are freed, so that reads are not
 //! delayed for long after the limit was lowered.
 //!
+//! The memory of the server without data counts, too, as in Redis, so that `used_memory` stays close to `maxmemory`.
+//!
 //! The memory that a running snapshot retains (old values not yet written) counts, and evicting a key that the snapshot
 //! has not saved yet adds to it. While this memory is at its maximum, calls that would have to evict wait, and periodic
 //! work evicts no keys.
@@ -47,8 +49,11 @@ impl Executor {
         });
     }
 
+    /// Returns the limit of the memory of keys, clients and snapshots: `maxmemory` without the memory of the server.
+    #[inline]
     fn limit_bytes(&self) -> usize {
-        usize::try_from(self.config.maxmemory).unwrap_or(usize::MAX)
+        let maxmemory = self.config.maxmemory;
+        usize::try_from(maxmemory - self.server.counted_startup_bytes(maxmemory)).unwrap_or(usize::MAX)
     }
 
     /// Returns whether `incoming` more bytes would exceed `maxmemory`. The memory of clients counts, but only keys are

@@ -21,6 +21,8 @@ pub(crate) struct MemoryReport {
     pub(crate) peak: u64,
     /// The bytes allocated when the server began to accept commands.
     pub(crate) startup: u64,
+    /// The part of `startup` that counts against `maxmemory`.
+    counted_startup: u64,
     /// The memory of entries, and of the structures that find and expire them.
     pub(crate) dataset: u64,
     /// The memory of clients.
@@ -47,6 +49,7 @@ impl MemoryReport {
             resident: figures.resident.unwrap_or(figures.allocator.resident),
             peak: update_peak(server, allocated),
             startup: server.startup_memory_bytes.load(Ordering::Relaxed),
+            counted_startup: server.counted_startup_bytes(server.config.snapshot().maxmemory),
             dataset,
             clients: server.client_memory() + server.push_memory(),
             replicas: server.clients.replica_memory(),
@@ -65,9 +68,10 @@ impl MemoryReport {
     }
 
     /// Returns the allocated bytes to which `maxmemory` does not apply: all except the data set, the memory of clients,
-    /// and values that a snapshot keeps.
+    /// values that a snapshot keeps, and, if there is a limit, the memory of the started server.
     pub(crate) fn not_counted(&self) -> u64 {
-        self.allocated.saturating_sub(self.dataset + self.clients + self.held_back)
+        let counted = self.dataset + self.clients + self.held_back + self.counted_startup;
+        self.allocated.saturating_sub(counted)
     }
 
     /// Returns the data set as a percentage of the bytes allocated since startup.

@@ -51,6 +51,10 @@ use crate::system::clock::unix_ms;
 use crate::system::log::LogHandle;
 use crate::tls::Tls;
 
+/// The memory of the started server counts up to `maxmemory` divided by this number, so that a server with a very low limit
+/// can store data.
+const STARTUP_SHARE: u64 = 16;
+
 /// The part of a worker's state that other threads access.
 pub(crate) struct WorkerHandle {
     /// The mailbox for messages to the worker.
@@ -366,6 +370,12 @@ impl Server {
     /// Returns whether the data set is still being loaded.
     pub(crate) fn is_loading(&self) -> bool {
         self.conditions.get().contains(Condition::LOADING)
+    }
+
+    /// Returns the memory of the started server that counts against a limit of `maxmemory` bytes.
+    #[inline]
+    pub(crate) fn counted_startup_bytes(&self, maxmemory: u64) -> u64 {
+        self.startup_memory_bytes.load(Ordering::Relaxed).min(maxmemory / STARTUP_SHARE)
     }
 
     /// Returns the bytes of the clients of all workers. O(workers).

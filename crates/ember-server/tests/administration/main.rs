@@ -11,6 +11,7 @@ mod daemon;
 mod dashboard;
 mod debug;
 mod defragmentation;
+mod eviction;
 mod hot_keys;
 mod http_watch;
 mod info;
