@@ -739,6 +739,7 @@ pub const COMMAND_FACT_EXCEPTIONS: &[FactException] = &[
     FactException::new("delifeq", "exists", "ember has DELIFEQ, as Valkey 9.0"),
     FactException::new("delex", "exists", "ember has DELEX, as Redis 8.4"),
     FactException::new("digest", "exists", "ember has DIGEST, as Redis 8.4"),
+    FactException::new("increx", "exists", "ember has INCREX, as Redis 8.8"),
     FactException::new("zscan", "arguments", "ember has NOSCORES, as Valkey 8.0"),
     FactException::new("msetex", "exists", "ember has MSETEX, as Redis 8.4"),
     FactException::new("client|capa", "exists", "ember has CLIENT CAPA, as Valkey 8.0"),

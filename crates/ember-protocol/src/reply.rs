@@ -253,6 +253,18 @@ impl Reply {
         }
     }
 
+    /// Writes a double of which `text` is the text, in RESP2 a bulk string. Intended for numbers with more digits than an
+    /// `f64`.
+    pub fn double_text(&mut self, text: &[u8]) {
+        if self.is_resp3() {
+            self.bytes.push(b',');
+            self.bytes.extend_from_slice(text);
+            self.line_end();
+        } else {
+            self.bulk(text);
+        }
+    }
+
     /// Writes a boolean, in RESP2 the integer 1 or 0.
     pub fn boolean(&mut self, value: bool) {
         self.bytes.extend_from_slice(match (self.protocol, value) {

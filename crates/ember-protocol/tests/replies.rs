@@ -87,6 +87,7 @@ fn typed_replies_differ_between_the_protocols() {
 fn doubles_have_the_fewest_digits() {
     gives(|reply| reply.double(0.1), "$3\r\n0.1\r\n", ",0.1\r\n");
     gives(|reply| reply.double(3.0), "$1\r\n3\r\n", ",3\r\n");
+    gives(|reply| reply.double_text(b"0.10"), "$4\r\n0.10\r\n", ",0.10\r\n");
     gives(|reply| reply.double(1e300), "$6\r\n1e+300\r\n", ",1e+300\r\n");
     gives(|reply| reply.double(f64::INFINITY), "$3\r\ninf\r\n", ",inf\r\n");
     gives(|reply| reply.double(f64::NEG_INFINITY), "$4\r\n-inf\r\n", ",-inf\r\n");

@@ -41,17 +41,32 @@ struct Finite {
 
 /// A number of the format, which is never NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LongDouble(Option<Finite>);
+pub struct LongDouble(Number);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Number {
+    Finite(Finite),
+    Infinite { negative: bool },
+}
 
 impl From<i64> for LongDouble {
     fn from(number: i64) -> LongDouble {
-        LongDouble(Finite::rounded(number < 0, u128::from(number.unsigned_abs()), false, 0))
+        let finite = Finite::rounded(number < 0, u128::from(number.unsigned_abs()), false, 0);
+        LongDouble(Number::Finite(finite.expect("64 bits are far below the largest number")))
     }
 }
 
 impl LongDouble {
     /// Zero.
-    pub const ZERO: LongDouble = LongDouble(Some(Finite { negative: false, mantissa: 0, exponent: 0 }));
+    pub const ZERO: LongDouble =
+        LongDouble(Number::Finite(Finite { negative: false, mantissa: 0, exponent: 0 }));
+
+    /// The largest finite number.
+    pub const MAX: LongDouble = LongDouble(Number::Finite(Finite {
+        negative: false,
+        mantissa: u64::MAX,
+        exponent: TOP_EXPONENT_MAX - MANTISSA_BITS as i64,
+    }));
 
     /// Parses a number by the rules of C's `strtold`: decimal or hexadecimal, with point and exponent, or `inf`. `None`
     /// for anything else, for NaN, for surrounding spaces, and for numbers that overflow or vanish.
@@ -65,25 +80,85 @@ impl LongDouble {
             rest => (false, rest),
         };
         if magnitude.eq_ignore_ascii_case(b"inf") || magnitude.eq_ignore_ascii_case(b"infinity") {
-            return Some(LongDouble(None));
+            return Some(LongDouble(Number::Infinite { negative }));
         }
         let number = match magnitude {
             [b'0', b'x' | b'X', digits @ ..] => Scanned::new(digits, 16, b'p')?.hexadecimal(negative),
             digits => Scanned::new(digits, 10, b'e')?.decimal(negative),
         };
         let number = number.filter(|number| number.mantissa == 0 || !number.vanishes())?;
-        Some(LongDouble(Some(number)))
+        Some(LongDouble(Number::Finite(number)))
+    }
+
+    fn finite(self) -> Option<Finite> {
+        match self.0 {
+            Number::Finite(finite) => Some(finite),
+            Number::Infinite { .. } => None,
+        }
+    }
+
+    fn is_negative(self) -> bool {
+        match self.0 {
+            Number::Finite(finite) => finite.negative,
+            Number::Infinite { negative } => negative,
+        }
+    }
+
+    /// Returns whether the number is infinite.
+    pub fn is_infinite(self) -> bool {
+        self.finite().is_none()
+    }
+
+    /// Returns the number with the other sign.
+    #[must_use]
+    pub fn negated(self) -> LongDouble {
+        LongDouble(match self.0 {
+            Number::Finite(finite) => Number::Finite(Finite { negative: !finite.negative, ..finite }),
+            Number::Infinite { negative } => Number::Infinite { negative: !negative },
+        })
     }
 
     /// Returns the sum; `None` if it is infinite or not a number.
     pub fn checked_add(self, other: LongDouble) -> Option<LongDouble> {
-        let sum = self.0?.add(other.0?)?;
-        Some(LongDouble(Some(sum)))
+        let sum = self.finite()?.add(other.finite()?)?;
+        Some(LongDouble(Number::Finite(sum)))
+    }
+
+    /// Returns the sum of two finite numbers, which may be infinite.
+    #[must_use]
+    pub fn saturating_add(self, other: LongDouble) -> LongDouble {
+        // A sum is infinite only if both numbers have its sign.
+        self.checked_add(other).unwrap_or(LongDouble(Number::Infinite { negative: other.is_negative() }))
+    }
+
+    /// Compares two numbers; both zeros are equal.
+    pub fn compare(self, other: LongDouble) -> Ordering {
+        /// Orders numbers of one sign by their magnitude.
+        fn magnitude(number: LongDouble) -> (bool, bool, i64, u64) {
+            match number.finite() {
+                None => (true, true, 0, 0),
+                Some(finite) if finite.mantissa == 0 => (false, false, 0, 0),
+                Some(finite) => (false, true, finite.exponent, finite.mantissa),
+            }
+        }
+        let is_below_zero =
+            |number: LongDouble| number.is_negative() && magnitude(number) != magnitude(Self::ZERO);
+        match (is_below_zero(self), is_below_zero(other)) {
+            (false, false) => magnitude(self).cmp(&magnitude(other)),
+            (true, true) => magnitude(other).cmp(&magnitude(self)),
+            (is_below, _) => {
+                if is_below {
+                    Ordering::Less
+                } else {
+                    Ordering::Greater
+                }
+            }
+        }
     }
 
     /// Returns a thousand times the number, rounded up to an integer. `None` if it does not fit into 64 bits.
     pub fn thousandfold_ceiling(self) -> Option<i64> {
-        let Finite { negative, mantissa, exponent } = self.0?;
+        let Finite { negative, mantissa, exponent } = self.finite()?;
         let product = Finite::rounded(negative, u128::from(mantissa) * 1000, false, exponent)?;
         let magnitude = match product.exponent {
             _ if product.mantissa == 0 => 0,
@@ -104,8 +179,8 @@ impl LongDouble {
     pub fn to_text(self) -> Text {
         let mut text = Text::default();
         match self.0 {
-            None => text.push(b"inf"),
-            Some(number) => number.write(&mut text),
+            Number::Infinite { negative } => text.push(if negative { b"-inf" } else { b"inf" }),
+            Number::Finite(number) => number.write(&mut text),
         }
         text
     }
@@ -523,6 +598,24 @@ mod tests {
 
     fn decimal(text: &str) -> Scanned<'_> {
         Scanned::new(text.as_bytes(), 10, b'e').unwrap()
+    }
+
+    #[test]
+    fn numbers_are_compared_by_value() {
+        let number = |text: &str| LongDouble::parse(text.as_bytes()).unwrap();
+        let texts = [
+            "-inf", "-1e4000", "-2", "-1.5", "-1e-4000", "0", "1e-4000", "1", "1.25", "9e18", "1e4000", "inf",
+        ];
+        for (at, one) in texts.into_iter().enumerate() {
+            for (other_at, other) in texts.into_iter().enumerate() {
+                assert_eq!(number(one).compare(number(other)), at.cmp(&other_at), "{one} {other}");
+            }
+            assert_eq!(number(one).negated().negated(), number(one));
+        }
+        assert_eq!(number("-0").compare(LongDouble::ZERO), Ordering::Equal);
+        assert_eq!(LongDouble::MAX.saturating_add(LongDouble::MAX), number("inf"));
+        assert_eq!(LongDouble::MAX.negated().saturating_add(number("-1e4930")), number("-inf"));
+        assert_eq!(LongDouble::MAX.saturating_add(number("-1")), LongDouble::MAX);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use ember_protocol::Protocol;
 use emberkv_core::local::Local;
 
-use crate::support::script::{Script, check};
+use crate::support::script::{Script, check, check_in};
 
 const NOT_INTEGER: &str = "-ERR value is not an integer or out of range";
 const NOT_FLOAT: &str = "-ERR value is not a valid float";
@@ -369,6 +369,120 @@ fn floats_are_added_and_printed_as_redis_does() {
         ("SET k abc", "+OK"),
         ("INCRBYFLOAT k 1", NOT_FLOAT),
         ("INCRBYFLOAT big 1e45", "$46 1000000000000000000010386253980881820456058880"),
+    ]);
+}
+
+#[test]
+fn increx_adds_within_bounds_and_changes_the_expiry() {
+    const TOO_LARGE: &str = "-ERR applied increment would overflow";
+    check(&[
+        ("INCREX k", "*2 :1 :1"),
+        ("increx k byint -5", "*2 :-4 :-5"),
+        ("INCREX k BYINT 10 UBOUND 5", "*2 :-4 :0"),
+        ("INCREX k UBOUND 5 BYINT 10 SATURATE", "*2 :5 :9"),
+        ("INCREX k BYINT -10 LBOUND 0 UBOUND 9 SATURATE", "*2 :0 :-5"),
+        ("INCREX k BYINT 9 LBOUND 0 UBOUND 9", "*2 :9 :9"),
+        // A value that is out of bounds already.
+        ("SET k 50", "+OK"),
+        ("INCREX k BYINT -5 UBOUND 30", "*2 :50 :0"),
+        ("INCREX k BYINT -25 UBOUND 30", "*2 :25 :-25"),
+        ("INCREX k LBOUND 40 SATURATE", "*2 :40 :15"),
+        // The limits of integers are bounds.
+        ("SET k 9223372036854775800", "+OK"),
+        ("INCREX k BYINT 100", "*2 :9223372036854775800 :0"),
+        ("INCREX k BYINT 100 SATURATE", "*2 :9223372036854775807 :7"),
+        ("INCREX k UBOUND -9223372036854775808 SATURATE", TOO_LARGE),
+        ("GET k", "$19 9223372036854775807"),
+        ("ENTRY k", "int"),
+        // An expiry is changed only with the value.
+        ("SET k 10", "+OK"),
+        ("INCREX k BYINT 100 UBOUND 15 EX 100", "*2 :10 :0"),
+        ("ENTRY k", "int"),
+        ("INCREX k EX 100", "*2 :11 :1"),
+        ("ENTRY k", "int 100000"),
+        ("INCREX k", "*2 :12 :1"),
+        ("INCREX k PX 5 ENX", "*2 :13 :1"),
+        ("ENTRY k", "int 100000"),
+        ("INCREX k PXAT 1 ENX", "*2 :14 :1"),
+        ("INCREX k PERSIST", "*2 :15 :1"),
+        ("ENTRY k", "int"),
+        ("INCREX k ENX PX 500", "*2 :16 :1"),
+        ("ENTRY k", "int 500"),
+        ("INCREX k EXAT 1", "*2 :17 :1"),
+        ("EXISTS k", ":0"),
+        ("INCREX none BYINT 5 LBOUND 10", "*2 :0 :0"),
+        ("INCREX none EXAT 1", "*2 :1 :1"),
+        ("EXISTS none", ":0"),
+        ("INCREX none UBOUND 0 SATURATE", "*2 :0 :0"),
+        ("GET none", "$1 0"),
+    ]);
+}
+
+#[test]
+fn increx_adds_floating_point_numbers() {
+    const INFINITE: &str = "-ERR applied increment would be Infinity";
+    let lines = [
+        ("SET f 10.0", "+OK"),
+        ("INCREX f BYFLOAT 0.1", "*2 $4 10.1 $3 0.1"),
+        ("INCREX f BYFLOAT 0.9 EX 9", "*2 $2 11 $3 0.9"),
+        ("ENTRY f", "embstr 9000"),
+        ("INCREX f BYFLOAT 10 UBOUND 15.5", "*2 $2 11 $1 0"),
+        ("INCREX f BYFLOAT 10 UBOUND 15.5 SATURATE", "*2 $4 15.5 $3 4.5"),
+        ("INCREX f BYFLOAT -0x10 LBOUND -inf UBOUND inf PERSIST", "*2 $4 -0.5 $3 -16"),
+        ("ENTRY f", "embstr"),
+        ("INCREX f BYFLOAT 1 LBOUND inf UBOUND inf", "*2 $4 -0.5 $1 0"),
+        ("INCREX f BYFLOAT 1 LBOUND inf UBOUND inf SATURATE", INFINITE),
+        ("INCREX f BYFLOAT 1 LBOUND inf UBOUND -inf", "-ERR LBOUND can't be greater than UBOUND"),
+        ("SET f 1e4932", "+OK"),
+        ("INCREX f BYFLOAT 1e4932 UBOUND inf SATURATE", INFINITE),
+        ("SET f inf", "+OK"),
+        ("INCREX f BYFLOAT 1", "-ERR value cannot be Infinity"),
+        ("INCREX f BYFLOAT -inf", "-ERR BYFLOAT increment cannot be Infinity"),
+    ];
+    check_in(Protocol::Resp2, &lines);
+    check_in(Protocol::Resp3, &[("SET f 10.0", "+OK"), ("INCREX f BYFLOAT 0.1", "*2 ,10.1 ,0.1")]);
+}
+
+#[test]
+fn increx_refuses_repeated_options_and_wrong_numbers() {
+    for options in [
+        "FOO",
+        "BYINT",
+        "BYINT 1 BYINT 2",
+        "BYINT 1 BYFLOAT 2",
+        "LBOUND 1 LBOUND 2",
+        "UBOUND 1 UBOUND 2",
+        "SATURATE SATURATE",
+        "EX 10 EX 20",
+        "EX 10 PERSIST",
+        "PERSIST PX 10",
+        "PERSIST PERSIST",
+        "PERSIST ENX",
+        "ENX PERSIST",
+        "ENX ENX EX 1",
+        "EX",
+    ] {
+        check(&[(&format!("INCREX k {options}"), SYNTAX), ("EXISTS k", ":0")]);
+    }
+    const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
+    check(&[
+        ("INCREX k ENX", "-ERR ENX flag requires an expiration"),
+        ("INCREX k BYINT 1.5", "-ERR Increment is not an integer or out of range"),
+        ("INCREX k BYFLOAT x", "-ERR Increment is not a valid float"),
+        ("INCREX k LBOUND 1.5", "-ERR LBOUND is not an integer or out of range"),
+        ("INCREX k UBOUND inf", "-ERR UBOUND is not an integer or out of range"),
+        ("INCREX k BYFLOAT 1 LBOUND x", "-ERR LBOUND is not a valid float"),
+        ("INCREX k BYFLOAT 1 UBOUND x", "-ERR UBOUND is not a valid float"),
+        ("INCREX k LBOUND 10 UBOUND 5", "-ERR LBOUND can't be greater than UBOUND"),
+        ("INCREX k EX 0", "-ERR invalid expire time in 'increx' command"),
+        ("INCREX k PX -1", "-ERR invalid expire time in 'increx' command"),
+        ("RPUSH list x", ":1"),
+        ("INCREX list", WRONG_TYPE),
+        ("INCREX list BYFLOAT 1", WRONG_TYPE),
+        ("SET k hello", "+OK"),
+        ("INCREX k", NOT_INTEGER),
+        ("INCREX k BYFLOAT 1", NOT_FLOAT),
+        ("INCREX", "-ERR wrong number of arguments for 'increx' command"),
     ]);
 }
 

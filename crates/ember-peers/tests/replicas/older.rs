@@ -17,6 +17,8 @@ const LINES: &[&str] = &[
     "SET compared 2 IFDNE 0000000000000000",
     "SET removed 1",
     "DELEX removed IFEQ 1",
+    "INCREX counted BYINT 5 EX 1000",
+    "INCREX counted BYFLOAT 0.5 UBOUND 5.25 SATURATE",
     "MSETEX 2 c 1 d 2 EX 1000",
     "MSETEX 2 c 3 d 4 KEEPTTL",
     "MSETEX 2 c 5 e 6 NX",

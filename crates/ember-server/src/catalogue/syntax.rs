@@ -347,6 +347,7 @@ impl<'s> Parser<'s> {
             "index",
             "index1",
             "index2",
+            "integer",
             "len",
             "limit",
             "maxage",
@@ -371,6 +372,7 @@ impl<'s> Parser<'s> {
             "weight",
         ];
         match name {
+            "float" => ArgumentType::Double,
             "increment" if self.spec.name.ends_with("float") => ArgumentType::Double,
             "value" if matches!(self.spec.name, "setbit" | "bitfield") => ArgumentType::Integer,
             "score" | "longitude" | "latitude" | "radius" | "width" | "height" => ArgumentType::Double,

@@ -9,6 +9,7 @@ mod get;
 mod getrange;
 mod incr;
 mod incrbyfloat;
+mod increx;
 mod lcs;
 mod mget;
 mod mset;
@@ -31,6 +32,7 @@ pub(super) const COMMANDS: &[&[DataCommand]] = &[
     getrange::COMMANDS,
     incr::COMMANDS,
     incrbyfloat::COMMANDS,
+    increx::COMMANDS,
     lcs::COMMANDS,
     mget::COMMANDS,
     mset::COMMANDS,
