@@ -36,10 +36,6 @@ start() { # server, further arguments
     started_port=$port
 }
 
-info() { # port, field
-    redis-cli -p "$1" INFO | awk -F : -v field="$2" '$1 == field { print $2 + 0 }'
-}
-
 # Stores values of one size, or of all sizes from 20 to 1,400 bytes in turn; prints the bytes of all keys and values.
 fill_values() { # port, keys, bytes of each value or "mix"
     awk -v count="$2" -v size="$3" 'BEGIN {
@@ -59,13 +55,9 @@ measure_overhead() { # server, bytes of each value or "mix"
     local count=$KEY_COUNT used before
     [ "$2" = mix ] || [ "$2" -le 500 ] || count=$((KEY_COUNT / 4))
     start "$1"
-    # Some servers read their allocator's counters only now and then, and freed memory returns to the system within a
-    # few tenths of a second.
-    sleep 0.5
-    used=$(info "$started_port" allocator_allocated) before=$(resident_kib "$started_pid")
+    used=$(settled_number "$started_port" allocator_allocated) before=$(resident_kib "$started_pid")
     fill_values "$started_port" "$count" "$2"
-    sleep 0.5
-    used=$(($(info "$started_port" allocator_allocated) - used))
+    used=$(($(settled_number "$started_port" allocator_allocated) - used))
     before=$((($(resident_kib "$started_pid") - before) * 1024))
     read -r allocated resident < <(awk -v used="$used" -v resident="$before" -v total="$(cat "$bench_work/total")" \
         -v count="$count" 'BEGIN { printf "%.0f %.0f\n", (used - total) / count, (resident - total) / count }')
@@ -127,10 +119,10 @@ for policy in $CACHE_POLICIES; do
             left=$((next - ${EPOCHREALTIME/./}))
             [ "$left" -le 0 ] || sleep "$(awk -v left="$left" 'BEGIN { print left / 1000000 }')"
         done
-        hits=$(info "$started_port" keyspace_hits) misses=$(info "$started_port" keyspace_misses)
+        hits=$(info_number "$started_port" keyspace_hits) misses=$(info_number "$started_port" keyspace_misses)
         [ "$((hits + misses))" -eq "$CACHE_READS" ] || fail "$name counted $((hits + misses)) reads"
         read -ra cells < <(awk -v hits="$hits" -v reads="$CACHE_READS" -v before="$before" \
-            -v after="$(resident_kib "$started_pid")" -v used="$(info "$started_port" used_memory)" 'BEGIN {
+            -v after="$(resident_kib "$started_pid")" -v used="$(info_number "$started_port" used_memory)" 'BEGIN {
             printf "%.1f\n%.1f\n%.1f\n%.1f\n", 100 * hits / reads, before / 1024, after / 1024, used / 1048576
         }' | paste -sd " ")
         table_row "$name, $policy" "${cells[0]}" "$(redis-cli -p "$started_port" DBSIZE)" "${cells[@]:1}"

@@ -51,17 +51,14 @@ fill() { # port, what
     commands_for "$2" | redis-cli -p "$1" --pipe >"$bench_work/pipe.log" 2>&1 || fail "load: $(cat "$bench_work/pipe.log")"
 }
 
-used_kib() { # port
-    redis-cli -p "$1" INFO memory | awk -F : '/^used_memory:/ { print int($2 / 1024) }'
-}
-
 # Prints bytes per element, as counted by the allocator and by the system.
 bytes_per_element() { # pid, port, what
     local used resident
-    used=$(used_kib "$2") resident=$(resident_kib "$1")
+    used=$(settled_number "$2" used_memory) resident=$(resident_kib "$1")
     fill "$2" "$3"
-    awk -v used="$(($(used_kib "$2") - used))" -v resident="$(($(resident_kib "$1") - resident))" \
-        -v count="$(elements_of "$3")" 'BEGIN { printf "%.1f %.1f\n", used * 1024 / count, resident * 1024 / count }'
+    used=$(($(settled_number "$2" used_memory) - used))
+    awk -v used="$used" -v resident="$(($(resident_kib "$1") - resident))" \
+        -v count="$(elements_of "$3")" 'BEGIN { printf "%.1f %.1f\n", used / count, resident * 1024 / count }'
 }
 
 columns=("ember, bytes per element" "ember, resident")

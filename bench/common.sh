@@ -102,10 +102,10 @@ is_ready() { # port
     [ "$(redis-cli -p "$1" PING 2>/dev/null)" = PONG ]
 }
 
-# Prints a port without a listener, above the ports that tools use by default.
+# Prints a port without a listener, above the ports that tools and tests use, and below the ephemeral ones.
 free_port() {
     local port
-    for port in $(shuf -i 20000-29999 -n 100); do
+    for port in $(shuf -i 30000-32767 -n 100); do
         (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port"; return; }
     done
     fail "no free port"
@@ -244,6 +244,26 @@ ratio() { # number, number to divide it by
 
 resident_kib() { # pid
     awk '/^VmRSS:/ { print $2 }' "/proc/$1/status"
+}
+
+# Prints a number of INFO once it differs by less than 1 KiB from its value half a second before: servers free memory of
+# their startup and of closed connections some time later, and some read their allocator's counters only now and then.
+# After 20 attempts, the last value counts. Caches of the allocator's threads, 200 KB of ember's, are freed over several
+# seconds more: measure data that take some MB.
+settled_number() { # port, name
+    local before after
+    after=$(info_number "$1" "$2")
+    for _ in $(seq 20); do
+        before=$after
+        sleep 0.5
+        after=$(info_number "$1" "$2")
+        [ "$((after > before ? after - before : before - after))" -ge 1024 ] || break
+    done
+    echo "$after"
+}
+
+info_number() { # port, name
+    redis-cli -p "$1" INFO | awk -F : -v field="$2" '$1 == field { sub(/\r/, "", $2); print $2 }'
 }
 
 # Prints the conditions of a run. Each line of the CSV files has them, too, in its last column: describe KEY=VALUE…
