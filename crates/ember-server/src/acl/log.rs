@@ -11,9 +11,6 @@ const GROUPING_MS: i64 = 60_000;
 /// The maximum number of entries that are compared to find one of the same kind.
 const GROUPING_ENTRIES_MAX: usize = 10;
 
-/// The maximum number of bytes of a key or channel that an entry stores, so that large arguments do not fill the log.
-const OBJECT_BYTES_MAX: usize = 16 * 1024;
-
 /// The denied action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
@@ -52,10 +49,10 @@ pub(crate) struct LogEntry {
     pub(crate) reason: Reason,
     /// The origin of the call: `toplevel`, `multi` or `lua`.
     pub(crate) context: &'static str,
-    /// The command, key or channel; for a failed login, the command that attempted it.
+    /// The command, key or channel; for a failed login, the command that attempted it. A long one is cut.
     pub(crate) object: Vec<u8>,
-    /// The denied user; for a failed login, the user name that the client sent.
-    pub(crate) user: Box<[u8]>,
+    /// The denied user; for a failed login, the user name that the client sent. A long one is cut.
+    pub(crate) user: Vec<u8>,
     /// The CLIENT LIST line of the client that was denied last.
     pub(crate) client: Vec<u8>,
     /// When the first denial occurred, as Unix time in ms.
@@ -88,7 +85,6 @@ impl AclLog {
     pub(crate) fn enter(&self, mut entry: LogEntry, max: usize) {
         let counter = Reason::ALL.iter().position(|&reason| reason == entry.reason);
         self.counters[counter.expect("all reasons are listed")].fetch_add(1, Ordering::Relaxed);
-        entry.object.truncate(OBJECT_BYTES_MAX);
         let mut entries = self.entries.lock();
         let known = entries.iter().take(GROUPING_ENTRIES_MAX).position(|known| known.is_like(&entry));
         match known.and_then(|at| entries.remove(at)) {
@@ -134,7 +130,7 @@ mod tests {
             reason: Reason::Key,
             context: "toplevel",
             object: object.as_bytes().to_vec(),
-            user: b"alice"[..].into(),
+            user: b"alice".to_vec(),
             client: Vec::new(),
             created_ms: at_ms,
             updated_ms: at_ms,

@@ -12,6 +12,7 @@ use crate::acl::log::{LogEntry, Reason};
 use crate::acl::user::User;
 use crate::catalogue::registry::{Command, Handler};
 use crate::clients::client::{Client, ClientView};
+use crate::observability::command_log::cut_argument;
 use crate::server::Server;
 use crate::system::clock::unix_ms;
 
@@ -299,8 +300,8 @@ fn enter(
         count: 1,
         reason,
         context: context.name(),
-        object: object.to_vec(),
-        user: user.into(),
+        object: cut_argument(object),
+        user: cut_argument(user),
         client: about,
         created_ms: now_ms,
         updated_ms: now_ms,

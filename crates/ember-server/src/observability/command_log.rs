@@ -14,7 +14,7 @@ use crate::clients::client::{ClientView, cut_name};
 /// The maximum number of arguments stored per call, as in Redis.
 const ARGUMENTS_MAX: usize = 32;
 
-/// The maximum number of bytes stored per argument, as in Redis.
+/// The maximum number of bytes stored per argument, as in Redis; also of a denied key, channel or user name.
 const ARGUMENT_BYTES_MAX: usize = 128;
 
 /// The text that replaces arguments that other clients must not see.
@@ -137,7 +137,8 @@ fn cut_arguments(command: &Command, args: Args<'_>) -> Vec<Vec<u8>> {
     arguments
 }
 
-fn cut_argument(argument: &[u8]) -> Vec<u8> {
+/// Returns an argument in the form in which logs store it: its first bytes, and the number of the others.
+pub(crate) fn cut_argument(argument: &[u8]) -> Vec<u8> {
     let Some((shown, rest)) =
         argument.split_at_checked(ARGUMENT_BYTES_MAX).filter(|(_, rest)| !rest.is_empty())
     else {

@@ -31,6 +31,9 @@ impl Counter {
 /// The maximum number of error codes that a worker counts by name, because scripts can create any number of codes.
 const ERROR_CODES_MAX: usize = 128;
 
+/// The maximum number of bytes of a code that are stored; the codes of the server's own errors have at most 20.
+const ERROR_CODE_BYTES_MAX: usize = 64;
+
 /// The number of error replies by code. Only the worker that counts and occasional readers take the lock.
 #[derive(Debug, Default)]
 pub(crate) struct ErrorCodes(Mutex<BTreeMap<String, u64>>);
@@ -38,7 +41,8 @@ pub(crate) struct ErrorCodes(Mutex<BTreeMap<String, u64>>);
 impl ErrorCodes {
     /// Counts an error reply by its code, the first word of its text.
     pub(crate) fn count(&self, text: &[u8]) {
-        let code = text.split(|&byte| byte == b' ').next().unwrap_or_default();
+        let head = &text[..text.len().min(ERROR_CODE_BYTES_MAX)];
+        let code = head.split(|&byte| byte == b' ').next().unwrap_or_default();
         let code = std::str::from_utf8(code).unwrap_or("ERR");
         let mut counts = self.0.lock();
         if let Some(count) = counts.get_mut(code) {

@@ -87,6 +87,15 @@ fn stat(client: &mut RawClient, section: &str, name: &str) -> String {
 }
 
 #[test]
+fn the_beginning_of_a_long_error_code_is_counted() {
+    everywhere(&[], |_, client| {
+        eval(client, "return redis.error_reply(string.rep('x', 1000) .. ' text')");
+        let stats = client.run("INFO errorstats").text();
+        assert!(stats.contains(&format!("errorstat_{}:count=1", "x".repeat(64))), "{}", stats.len());
+    });
+}
+
+#[test]
 fn an_error_is_counted_once_where_it_arises() {
     everywhere(&["--maxmemory", "100mb"], |_, client| {
         let refused = "OOM command not allowed when used memory > 'maxmemory'";

@@ -71,6 +71,26 @@ fn the_log_has_the_length_that_is_configured() {
 }
 
 #[test]
+fn the_log_stores_the_beginning_of_long_names() {
+    everywhere(&[], |server, admin| {
+        admin.run("HELLO 3");
+        assert_ok(admin, "ACL SETUSER alice on >pw resetchannels ~a* +get +publish");
+        let mut alice = login(server, "alice", "pw");
+        let long = "x".repeat(1_000_000);
+        assert!(alice.command(&["GET", &long]).is_error());
+        assert!(alice.command(&["PUBLISH", &long, "message"]).is_error());
+        assert!(alice.command(&["AUTH", &long, "pw"]).is_error());
+        let cut = format!("{}... (999872 more bytes)", "x".repeat(128));
+        let expected = [
+            format!("1 auth toplevel AUTH {cut}"),
+            format!("1 channel toplevel {cut} alice"),
+            format!("1 key toplevel {cut} alice"),
+        ];
+        assert_eq!(entries(&admin.run("ACL LOG")), expected);
+    });
+}
+
+#[test]
 fn refused_commands_are_counted_as_rejected() {
     everywhere(&[], |server, admin| {
         assert_ok(admin, "ACL SETUSER alice on nopass");
