@@ -30,9 +30,9 @@ impl OomScoreValues {
         self.0.map(|value| value.to_string()).join(" ")
     }
 
-    /// Returns the adjustment for a primary.
-    pub fn of_primary(self) -> i32 {
-        self.0[0]
+    /// Returns the adjustment for a primary or a replica.
+    pub fn of_role(self, is_replica: bool) -> i32 {
+        self.0[usize::from(is_replica)]
     }
 }
 

@@ -114,7 +114,8 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
     }
     // The affinity is set first, because threads inherit it and the number of workers depends on the available cores.
     affinity::keep_to(&config.server_cpulist, "server_cpulist");
-    if let Err(error) = oom_score::apply(&config) {
+    // A replica takes its role once its data are loaded.
+    if let Err(error) = oom_score::apply(&config, || false) {
         tracing::warn!("oom-score-adj: {error}");
     }
     fit_open_files(&handle)?;

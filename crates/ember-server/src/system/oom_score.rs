@@ -14,11 +14,12 @@ const SCALE: std::ops::RangeInclusive<i32> = -1000..=1000;
 /// The original value in the file; `None` unless the server has changed it.
 static FORMER: Mutex<Option<i32>> = Mutex::new(None);
 
-/// Applies the configured adjustment; `no` restores the original value.
+/// Applies the configured adjustment of the server's role; `no` restores the original value. `is_replica` is called with
+/// the lock of the file's value held, so that the latest of several concurrent changes prevails.
 ///
 /// # Errors
 /// Returns the error of writing the file: lowering the value requires a privilege.
-pub(crate) fn apply(config: &Config) -> io::Result<()> {
+pub(crate) fn apply(config: &Config, is_replica: impl FnOnce() -> bool) -> io::Result<()> {
     let mut former = FORMER.lock();
     if config.oom_score_adj == OomScoreAdj::No {
         return former.take().map_or(Ok(()), write);
@@ -28,7 +29,7 @@ pub(crate) fn apply(config: &Config) -> io::Result<()> {
         None => read()?,
     };
     *former = Some(before);
-    let value = config.oom_score_adj_values.of_primary();
+    let value = config.oom_score_adj_values.of_role(is_replica());
     write(if config.oom_score_adj == OomScoreAdj::Absolute { value } else { before + value })
 }
 

@@ -26,7 +26,7 @@ use crate::journal::Reader;
 use crate::observability::stats::WorkerStats;
 use crate::replication::primary::Primary;
 use crate::server::Server;
-use crate::server::conditions::LOADING_ERROR;
+use crate::server::conditions::{Condition, LOADING_ERROR};
 use crate::snapshot::state::SnapshotState;
 use crate::system::{oom_score, open_files, process_title};
 
@@ -248,12 +248,16 @@ fn put_into_effect_or_back(
         let back = [
             if changes(|name| tls_parameter(name).is_some()) { server.tls.reload(before) } else { Ok(()) },
             if changes(is_key_file_parameter) { server.encryption.reload(before) } else { Ok(()) },
-            oom_score::apply(before).map_err(|error| error.to_string()),
+            oom_score::apply(before, || is_replica(server)).map_err(|error| error.to_string()),
             changing::apply_config(server, after, before),
             directory.map_or(Ok(()), |directory| server.data_lock.change_directory(&directory, before)),
         ];
         back.into_iter().filter_map(Result::err).for_each(|error| tracing::warn!("CONFIG SET: {error}"));
     })
+}
+
+fn is_replica(server: &Server) -> bool {
+    server.conditions.get().contains(Condition::REPLICA)
 }
 
 /// Applies parameters whose values are also stored outside the configuration.
@@ -284,7 +288,7 @@ fn put_into_effect(
     if (before.oom_score_adj, before.oom_score_adj_values)
         != (after.oom_score_adj, after.oom_score_adj_values)
     {
-        oom_score::apply(after).map_err(|error| {
+        oom_score::apply(after, || is_replica(server)).map_err(|error| {
             tracing::warn!("CONFIG SET: oom_score_adj cannot be written: {error}");
             (oom_parameter(pairs), "Failed to set current oom_score_adj. Check server logs.".to_owned())
         })?;

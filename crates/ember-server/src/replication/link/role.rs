@@ -20,6 +20,7 @@ use crate::server::conditions::Condition;
 use crate::snapshot::loading;
 use crate::snapshot::state::SnapshotState;
 use crate::system::clock::unix_ms;
+use crate::system::oom_score;
 use crate::system::random_name::random_name;
 
 /// The reason for the role that a server has at startup.
@@ -114,6 +115,7 @@ fn change_if(
     let Some(was_primary) = changed else { return Ok(false) };
     server.journal.call_thread();
     link.changed.notify_all();
+    apply_oom_score(server);
     match primary.get() {
         None => tracing::info!("this server is a primary now: {why}"),
         Some((host, port)) => tracing::info!("this server is a replica of {host}:{port} now: {why}"),
@@ -147,6 +149,7 @@ pub(crate) fn take_at_start(server: &'static Server) -> Result<(), String> {
     }
     resume(server, is_replica)?;
     link.changed.notify_all();
+    apply_oom_score(server);
     Ok(())
 }
 
@@ -161,6 +164,14 @@ fn resume(server: &Server, is_replica: bool) -> Result<(), String> {
     resumed.map_err(|error| format!("the system provides no random numbers: {error}"))?;
     tracing::info!("the data belong to history {} at offset {}", origin.id(), origin.position);
     Ok(())
+}
+
+/// Applies the OOM score adjustment of the current role, after a change of it.
+fn apply_oom_score(server: &Server) {
+    let is_replica = || server.conditions.get().contains(Condition::REPLICA);
+    if let Err(error) = oom_score::apply(&server.config.snapshot(), is_replica) {
+        tracing::warn!("oom-score-adj: {error}");
+    }
 }
 
 /// Sets a role. The caller has exclusive access to the keyspace, so nothing more of the previous primary's stream is
