@@ -295,9 +295,10 @@ pub(crate) struct Check {
 pub(crate) struct Repair {
     #[command(flatten)]
     pub(crate) copy: Copy,
-    /// Leave out AOF commands with a later timestamp (Unix time in seconds).
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) until: Option<i64>,
+    /// Leave out AOF commands with a timestamp after the second of this time: Unix time in seconds or milliseconds, ISO
+    /// 8601 (2026-11-26T10:00:00Z; UTC without an offset), a time before now (-90s, -5m, -1h, -2d, -1w, -1y), or now.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) until: Option<String>,
     #[command(flatten)]
     pub(crate) key: KeyOption,
 }

@@ -277,9 +277,18 @@ fn damage_in_the_middle_is_found_and_earlier_data_kept() {
 fn an_aof_can_be_restored_to_a_point_in_time() {
     let folder = Folder::new();
     folder.aof(&Encryption::off());
-    let run = folder.run(&["repair", "appendonlydir", "--output", "then", "--until", "1042"]);
-    assert_eq!(run.code, 0, "{run:?}");
-    assert_eq!(folder.length_of_log("then", &Encryption::off()), 43);
+    for (until, expected) in [("1042", 43), ("1970-01-01T00:17:22.5Z", 43), ("-1m", 200)] {
+        let copy = format!("until-{until}");
+        let run = folder.run(&["repair", "appendonlydir", "--output", &copy, "--until", until]);
+        assert_eq!(run.code, 0, "{run:?}");
+        assert_eq!(folder.length_of_log(&copy, &Encryption::off()), expected, "{until}");
+    }
+    for until in ["", "0", "yesterday"] {
+        let run = folder.run(&["repair", "appendonlydir", "--output", "none", "--until", until]);
+        assert_eq!(run.code, 2, "{run:?}");
+        assert!(run.err.contains(&format!("--until: '{until}' is no moment: use Unix time")), "{run:?}");
+    }
+    assert!(!folder.path("none").exists());
 }
 
 /// Restores the AOF to a Unix time in s, and returns the length of the list in the file.

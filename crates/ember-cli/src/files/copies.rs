@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use ember_persistence::check::{FileError, open_manifest};
 use ember_persistence::convert::{
@@ -14,7 +15,7 @@ use ember_persistence::files::{Disk, OsDisk};
 use ember_persistence::repair::{Plan, Repaired, repair_aof, repair_file};
 
 use super::check::ending_of;
-use super::outcome::{Outcome, encryption, print_error, print_problem};
+use super::outcome::{Outcome, encryption, print_error, print_problem, second_of};
 use super::place::{Place, place};
 use crate::arguments::{Convert, Copy, ForServer, Form, Repair};
 use ember_client::put_line;
@@ -24,12 +25,17 @@ const NAMED_KEYS_MAX: usize = 20;
 
 /// Copies the intact part of a file or AOF.
 pub(crate) fn repair(arguments: &Repair) -> ExitCode {
+    let until = arguments.until.as_deref().map(|text| second_of("--until", text, SystemTime::now()));
+    let until_s = match until.transpose() {
+        Ok(until_s) => until_s,
+        Err(outcome) => return outcome.into(),
+    };
     let run = |place: &Place, encryption: &Encryption, output: &Path| {
         let disk: Arc<dyn Disk> = Arc::new(OsDisk);
         let sealed = seals(place)?;
         let plan = Plan {
             cuts_damage: true,
-            until_s: arguments.until,
+            until_s,
             encryption: if sealed { encryption.clone() } else { Encryption::off() },
         };
         match place {

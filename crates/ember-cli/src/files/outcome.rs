@@ -2,10 +2,12 @@
 
 use std::fmt::Display;
 use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use ember_persistence::check::FileError;
 use ember_persistence::encryption::{Encryption, KEY_VARIABLE, KeyRing};
 use ember_persistence::files::OsDisk;
+use ember_protocol::moment::parse_moment;
 
 use crate::arguments::KeyOption;
 
@@ -26,6 +28,16 @@ impl From<Outcome> for ExitCode {
 /// Prints an error on standard error.
 pub(super) fn print_problem(what: impl Display) {
     eprintln!("ember-cli: {what}");
+}
+
+/// Returns the second, as Unix time, of the time that an option has; prints an error if the text is not a time.
+pub(super) fn second_of(option: &str, text: &str, now: SystemTime) -> Result<i64, Outcome> {
+    let now_ms = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as i64;
+    let moment_ms = parse_moment(text, now_ms).map_err(|error| {
+        print_problem(format!("{option}: {error}"));
+        Outcome::Failed
+    })?;
+    Ok(moment_ms.div_euclid(1000))
 }
 
 /// Prints the error of a file.

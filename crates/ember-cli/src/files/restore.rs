@@ -12,14 +12,14 @@ use ember_persistence::encryption::Encryption;
 use ember_persistence::files::{Disk, OsDisk, directory_of};
 use ember_persistence::restore::{Keys, LibraryTexts, Origin, Target, restore as restore_at};
 use ember_protocol::Args;
-use ember_protocol::moment::{format_moment, parse_moment};
+use ember_protocol::moment::format_moment;
 use ember_scripting::{library, payload};
 use ember_storage::stores::Store;
 use emberkv_core::error::CommandError;
 use emberkv_core::rdb::PayloadChecks;
 
 use super::check::counted;
-use super::outcome::{Outcome, encryption, print_error, print_problem};
+use super::outcome::{Outcome, encryption, print_error, print_problem, second_of};
 use super::place::{Place, places};
 use crate::arguments::Restore;
 
@@ -36,9 +36,9 @@ fn run(arguments: &Restore) -> Result<(), Outcome> {
         print_problem(what);
         Outcome::Failed
     };
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (now_s, now_ms) = (now.as_secs().cast_signed(), now.as_millis() as i64);
-    let to_ms = parse_moment(&arguments.to, now_ms).map_err(|error| failed(format!("--to: {error}")))?;
+    let now = SystemTime::now();
+    let now_s = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().cast_signed();
+    let to_s = second_of("--to", &arguments.to, now)?;
     let encryption = encryption(&arguments.key)?;
     let manifest = manifest_in(&arguments.dir).map_err(failed)?;
     let output = arguments.out.as_deref().filter(|_| !arguments.dry_run);
@@ -47,7 +47,6 @@ fn run(arguments: &Restore) -> Result<(), Outcome> {
         return Err(print_error(&FileError::Exists(present.to_owned())));
     }
     let disk: Arc<dyn Disk> = Arc::new(OsDisk);
-    let to_s = to_ms.div_euclid(1000);
     let databases = arguments.databases;
     let target = Target { manifest: &manifest, to_s, now_s, encryption: &encryption, databases };
     let mut libraries = Libraries::default();
