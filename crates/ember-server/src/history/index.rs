@@ -281,19 +281,22 @@ impl Index {
         (1..versions.len()).contains(&next).then(|| versions[next - 1].stored)
     }
 
-    /// Replaces the segment `leaving`, which will be removed, by those in which its states are stored instead; see
+    /// Replaces the segment `leaving`, which will be removed, by `segments`, in which its states are stored instead; see
     /// [`Index::retire`]. O(keys).
-    pub(super) fn relocate(&mut self, leaving: SegmentNumber, carried: &HashMap<u64, Stored>) {
+    pub(super) fn relocate(
+        &mut self,
+        leaving: SegmentNumber,
+        carried: &HashMap<u64, Stored>,
+        segments: Vec<SegmentNumber>,
+    ) {
         for version in self.keys.values_mut().flatten() {
             version.leave(leaving, carried);
         }
         let Some(at) = self.segments.iter().position(|start| start.segment == leaving) else { return };
         let Some(SegmentStart { first, .. }) = self.segments.remove(at) else { return };
-        for stored in carried.values() {
-            if let Stored::At(location) = stored
-                && !self.segments.iter().any(|start| start.segment == location.segment())
-            {
-                self.segments.insert(at, SegmentStart { segment: location.segment(), first });
+        for segment in segments.into_iter().rev() {
+            if !self.segments.iter().any(|start| start.segment == segment) {
+                self.segments.insert(at, SegmentStart { segment, first });
             }
         }
     }

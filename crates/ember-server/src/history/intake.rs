@@ -264,19 +264,14 @@ impl Active {
             let forgettable = if self.taken_in() >= inbox.forgotten_at { inbox.forgotten_at } else { 0 };
             (first.segment, oldest, index.kept_in(first.segment, oldest, forgettable), forgettable)
         };
-        if self.index.read().segments.len() == 1 {
-            self.log.seal();
-        }
-        let carried = self.carry(leaving, &kept);
+        let (carried, segments) = self.carry(leaving, &kept);
         {
             let mut index = self.index.write();
             index.retire(oldest, leaving, forgettable, &carried);
             let after_last = Moment { number: index.last.number + 1, at_ms: index.last.at_ms };
-            for stored in carried.values() {
-                if let Stored::At(location) = stored
-                    && !index.segments.iter().any(|start| start.segment == location.segment())
-                {
-                    index.segments.push_back(SegmentStart { segment: location.segment(), first: after_last });
+            for segment in segments {
+                if !index.segments.iter().any(|start| start.segment == segment) {
+                    index.segments.push_back(SegmentStart { segment, first: after_last });
                 }
             }
         }
@@ -305,8 +300,8 @@ impl Active {
                 continue;
             }
             let kept = self.index.read().kept_in(segment, Moment { number: 0, at_ms: 0 }, 0);
-            let carried = self.carry(segment, &kept);
-            self.index.write().relocate(segment, &carried);
+            let (carried, segments) = self.carry(segment, &kept);
+            self.index.write().relocate(segment, &carried, segments);
             if let Err(error) = self.log.remove(segment) {
                 tracing::warn!("history: a segment cannot be removed: {error}");
             }
@@ -330,22 +325,39 @@ impl Active {
         false
     }
 
-    /// Appends the records of a segment at the locations `kept` again; returns where they are stored now.
-    fn carry(&self, leaving: SegmentNumber, kept: &HashSet<u64>) -> HashMap<u64, Stored> {
-        let mut carried = HashMap::new();
-        if kept.is_empty() {
-            return carried;
+    /// Appends the records of a segment at the locations `kept` again; returns where they are stored now, and the
+    /// segments of these places in their order. The segment is sealed first: nothing is appended to it.
+    fn carry(
+        &self,
+        leaving: SegmentNumber,
+        kept: &HashSet<u64>,
+    ) -> (HashMap<u64, Stored>, Vec<SegmentNumber>) {
+        let (mut carried, mut segments) = (HashMap::new(), Vec::new());
+        if self.log.segments().iter().any(|segment| segment.number == leaving && !segment.is_sealed) {
+            self.log.seal();
         }
-        let Ok(mut records) = self.log.records(leaving) else { return carried };
+        let records = if kept.is_empty() { None } else { self.log.records(leaving).ok() };
+        let Some(mut records) = records else { return (carried, segments) };
         while let Some(record) = records.next_record() {
-            let Ok((location, record)) = record else { break };
+            let (location, record) = match record {
+                Ok(record) => record,
+                Err(error) => {
+                    tracing::warn!("history: the states of a segment are lost: {error}");
+                    break;
+                }
+            };
             if !kept.contains(&location.to_bits()) {
                 continue;
             }
             let mut stored = Stored::Lost;
             for _ in 0..2 {
                 match self.log.append(&record.head, record.value, AppendSource::Moved) {
-                    Ok(location) => stored = Stored::At(location),
+                    Ok(location) => {
+                        stored = Stored::At(location);
+                        if segments.last() != Some(&location.segment()) {
+                            segments.push(location.segment());
+                        }
+                    }
                     Err(LogFull::Buffers) if self.log.write_buffers(Which::Full).is_ok() => continue,
                     Err(_) => _ = self.lose(),
                 }
@@ -353,6 +365,6 @@ impl Active {
             }
             carried.insert(location.to_bits(), stored);
         }
-        carried
+        (carried, segments)
     }
 }

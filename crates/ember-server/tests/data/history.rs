@@ -142,14 +142,15 @@ fn a_transaction_and_a_script_are_one_version() {
             versions.elements().unwrap().iter().map(|one| one.elements().unwrap()[11].text()).collect();
         assert_eq!(values, ["2", "4", "5"], "{mode:?}");
         assert_eq!(text(&mut client, "HISTORY.COUNT b"), "1");
-        // A call that changes nothing is no version.
-        client.run("PFADD p x");
-        client.run("PFCOUNT p");
+        // A call that changes nothing is no version; the first PFCOUNT stores its result in the value.
+        for line in ["PFADD p x", "PFCOUNT p", "PFCOUNT p"] {
+            client.run(line);
+        }
         client.run("SETNX a 9");
         client.run("SREM nothing x");
         assert_eq!(
             (operations(&mut client, "p"), text(&mut client, "HISTORY.COUNT a")),
-            ("pfadd".into(), "3".into())
+            ("pfadd pfcount".into(), "3".into())
         );
     }
 }
@@ -448,7 +449,7 @@ fn a_past_state_is_put_back() {
         assert_eq!(text(&mut client, "HLEN h"), "2");
         assert_eq!(text(&mut client, &format!("RESTORE.FROM h {before}")), "OK");
         assert_eq!(text(&mut client, "HGETALL h"), "f 1");
-        assert_eq!(operations(&mut client, "h"), "hset pexpire hset persist restore.from");
+        assert_eq!(operations(&mut client, "h"), "hset pexpire hset persist restore");
         assert!(
             text(&mut client, &format!("RESTORE.FROM h {nothing}")).starts_with("ERR the key did not exist")
         );
