@@ -86,7 +86,7 @@ test: ## All tests that need only Rust and a C compiler.
 	$(CARGO) test --workspace --no-fail-fast
 	EMBER_VALUES=tiers $(CARGO) test --workspace --test data --no-fail-fast
 
-test-peers: build-tests ## Tests against redis-server and Redis Stack, with real clients and in a browser; installs those first.
+test-peers: build-tests ## Tests against redis-server, Redis Stack, real clients and a browser; installs those first.
 	scripts/setup-peers.sh
 	EMBER_SERVER="$$(scripts/server-path.sh debug)" CARGO=$(CARGO) scripts/test-peers.sh $(PEERS_PROGRAMS)
 
