@@ -237,7 +237,7 @@ fn bytes(text: &[String]) -> Words {
 fn exchange(pair: &mut Pair, ember_replies: &[Value], stack_replies: &[Value]) {
     let [ember_texts, ember_payloads] = ember_replies.as_chunks::<2>().0 else { panic!("four replies") };
     let [_, stack_payloads] = stack_replies.as_chunks::<2>().0 else { panic!("four replies") };
-    let (mut ember, mut stack) = (Vec::new(), Vec::new());
+    let (mut ember, mut stack, mut texts) = (Vec::new(), Vec::new(), Vec::new());
     for (key, index) in [("k0", 0), ("k1", 1)] {
         let payloads = (stack_payloads[index].bytes(), ember_payloads[index].bytes());
         let ((Some(from_stack), Some(from_ember)), Some(text)) = (payloads, ember_texts[index].bytes())
@@ -247,13 +247,14 @@ fn exchange(pair: &mut Pair, ember_replies: &[Value], stack_replies: &[Value]) {
         let restore =
             |payload: &[u8]| [&b"RESTORE"[..], key.as_bytes(), b"0", payload, b"REPLACE"].map(<[u8]>::to_vec);
         let get = words(&format!("JSON.GET {key}"));
+        texts.push(&ember_texts[index]);
         ember.extend([restore(from_stack).to_vec(), get.clone()]);
         let set = [&b"JSON.SET"[..], b"read", b"$", text].map(<[u8]>::to_vec);
         stack.extend([restore(from_ember).to_vec(), get, set.to_vec(), words("JSON.GET read")]);
     }
     let (ember_replies, stack_replies) = pair.run_each(&ember, &stack);
     let history = || pair.history.join("\n");
-    for (replies, text) in ember_replies.as_chunks::<2>().0.iter().zip(ember_texts) {
+    for (replies, text) in ember_replies.as_chunks::<2>().0.iter().zip(texts) {
         assert_eq!(replies[0], Value::ok(), "after\n{}", history());
         assert!(are_alike(&replies[1], text), "{:?}\n{text:?}\nafter\n{}", replies[1], history());
     }
