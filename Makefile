@@ -69,8 +69,8 @@ lint: check-features ## Check the lints.
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --workspace $(PEERS_TESTS) -- -D warnings
 
-check-features: ## Check that the server compiles without its optional features, for example without jemalloc.
-	$(CARGO) check -p ember-server --no-default-features
+check-features: ## Check the lints of the server without its optional features, for example without jemalloc.
+	$(CARGO) clippy -p ember-server --no-default-features -- -D warnings
 
 check-dependencies: ## Check licences and sources of all dependencies with cargo-deny; installs it if missing.
 	scripts/check-dependencies.sh

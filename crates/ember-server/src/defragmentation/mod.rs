@@ -12,15 +12,19 @@
 //! cache: moved allocations go to the fullest slabs immediately. With `activedefrag no` there is no thread, and a
 //! worker's periodic work only reads the parameter and the number of walks.
 
+#[cfg(feature = "jemalloc")]
 mod effort;
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+#[cfg(feature = "jemalloc")]
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use crate::server::Server;
 
 /// The state of active defragmentation.
 #[derive(Default)]
 pub(crate) struct ActiveDefrag {
+    #[cfg(feature = "jemalloc")]
     is_started: AtomicBool,
     /// The share of a processor that defragmentation currently uses, in per cent; 0 while it does not run.
     effort_percent: AtomicU64,
@@ -29,6 +33,7 @@ pub(crate) struct ActiveDefrag {
     /// The duration of earlier runs in ms.
     total_ms: AtomicU64,
     /// The number of completed walks over all keys; after each, workers flush their allocator caches.
+    #[cfg(feature = "jemalloc")]
     walks: AtomicU64,
     /// The number of allocations that were moved.
     pub(crate) hits: AtomicU64,
