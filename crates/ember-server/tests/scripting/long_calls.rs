@@ -1,10 +1,8 @@
 //! Scripts inside one long call of a function written in C are stopped like others.
 
-use std::time::{Duration, Instant};
-
 use ember_testkit::Value;
 
-use crate::kill::{begin, is_busy};
+use crate::kill::{assert_little_time, begin, cpu_time, is_busy};
 use crate::{PATIENCE, everywhere, wait_until};
 
 /// Single calls of functions written in C that would take minutes.
@@ -16,9 +14,6 @@ const LONG_CALLS: [&str; 6] = [
     "local t = {} for i = 1, 1000000 do t[i] = i end while true do table.insert(t, 1, 1) table.remove(t, 1) end",
     "local t = {} for i = 1, 1000000 do t[i] = i % 1000 end while true do table.sort(t) t[1] = 1e9 end",
 ];
-
-/// The maximum time for a script to end. It usually takes a tenth of that; test machines are busy.
-const END_PATIENCE: Duration = Duration::from_secs(1);
 
 #[test]
 fn a_script_in_a_long_call_of_one_function_is_ended_at_once() {
@@ -32,12 +27,11 @@ fn a_script_in_a_long_call_of_one_function_is_ended_at_once() {
             wait_until("other clients receive BUSY", || is_busy(client));
             let mut killer = server.client();
             killer.set_timeout(PATIENCE).unwrap();
-            let asked = Instant::now();
+            let before = cpu_time(server);
             assert_eq!(killer.run(command), Value::ok(), "{call:?}");
             let reply = running.read_value().unwrap().text();
             assert!(reply.contains("Script killed by user"), "{call:?}: {reply}");
-            let took = asked.elapsed();
-            assert!(took < END_PATIENCE, "{call:?} continued for {took:?}");
+            assert_little_time(server, before, &format!("{call:?}"));
             wait_until("the server is free again", || !is_busy(client));
         }
     });
@@ -54,9 +48,8 @@ fn a_server_stops_while_a_script_is_in_a_long_call_of_one_function() {
                 Some(command) => stopper.send(format!("{command}\r\n").as_bytes()).unwrap(),
                 None => server.signal("TERM"),
             }
-            let asked = Instant::now();
-            wait_until("the connection is closed", || client.is_closed().unwrap_or(true));
-            assert!(asked.elapsed() < 5 * END_PATIENCE, "{command:?}: {:?}", asked.elapsed());
+            // The call alone would take longer than the client's timeout.
+            assert!(client.is_closed().unwrap(), "{command:?}");
         });
     }
 }
