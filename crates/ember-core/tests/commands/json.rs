@@ -267,6 +267,49 @@ fn values_are_merged() {
 }
 
 #[test]
+fn overlapping_and_repeated_matches_leave_a_valid_document() {
+    const NESTED: &str =
+        r#"{"a":{"a":[{"a":1,"0":[[0],[1,[2]]]},{"a":"x","b":true}],"b":[1,2,3]},"b":[[],{},{"a":2.5}]}"#;
+    let paths = [
+        "$..*",
+        "$..a",
+        "$..b",
+        "$..[0]",
+        "$.a['a','a','b']",
+        "$.b[0,0,2]",
+        "$..[?(@.a)]",
+        "$..[1:,0]",
+        "..",
+    ];
+    let calls = [
+        "JSON.SET k % {\"a\":[5]}",
+        "JSON.MERGE k % {\"a\":null,\"c\":[1]}",
+        "JSON.DEL k %",
+        "JSON.CLEAR k %",
+        "JSON.NUMINCRBY k % 1",
+        "JSON.NUMMULTBY k % 1.5",
+        "JSON.TOGGLE k %",
+        "JSON.STRAPPEND k % \"yz\"",
+        "JSON.ARRAPPEND k % {\"a\":[1]} 2",
+        "JSON.ARRINSERT k % 0 [[1]] {}",
+        "JSON.ARRPOP k % 0",
+        "JSON.ARRTRIM k % 1 1",
+    ];
+    for call in calls {
+        for path in paths {
+            let mut local = Local::new(Protocol::Resp2);
+            run(&mut local, &format!("JSON.SET k $ {NESTED}"));
+            let line = call.replace('%', path);
+            let reply = run(&mut local, &line);
+            local.keyspace.check_invariants();
+            let text = run(&mut local, "JSON.GET k $");
+            let text = text.split_once(' ').unwrap().1;
+            assert!(parse(text.as_bytes()).is_ok(), "{line} replies {reply} and leaves {text}");
+        }
+    }
+}
+
+#[test]
 fn documents_take_little_more_memory_than_their_text() {
     for text in [
         r#"{"id":1234567,"name":"Ann Example","email":"ann@example.org","age":30,"active":true,"tags":["a","b","c"]}"#,
