@@ -311,7 +311,8 @@ mod tests {
     fn errors_of_config_set_have_the_text_of_redis() {
         let handle = handle();
         let policies = "argument(s) must be one of the following: volatile-lru, volatile-lfu, volatile-random, \
-                        volatile-ttl, allkeys-lru, allkeys-lfu, allkeys-random, noeviction";
+                        volatile-ttl, allkeys-lru, allkeys-lfu, allkeys-random, noeviction, \
+                        allkeys-history";
         for (name, value, error) in [
             ("MaxMemory", "10%", "argument must be a memory value"),
             ("DataBases", "3", "can't set immutable config"),

@@ -25,6 +25,8 @@ pub struct KeyspaceCounters {
     pub expired_fields: u64,
     /// The number of evicted keys.
     pub evicted: u64,
+    /// The number of created keys that were evicted before, according to the history of evicted keys.
+    pub recalled: u64,
     /// The number of changes of keys.
     pub changes: u64,
 }
@@ -105,6 +107,8 @@ pub struct Turn {
     pub now_ms: i64,
     /// The Unix time in ms to record for a use of a key or consumer while the journal is replayed, instead of `now_ms`.
     pub recorded_ms: Option<i64>,
+    /// The tick of [`Turnover`](crate::eviction::history::Turnover), read once for each turn and after each eviction.
+    pub now_tick: u16,
     /// The settings; they change only when the configuration changes.
     pub settings: Settings,
     /// Whether expired keys and elements are kept, hidden from readers, because writes are paused (`CLIENT PAUSE`) or
@@ -153,6 +157,7 @@ impl Turn {
         Turn {
             now_ms,
             recorded_ms: None,
+            now_tick: 0,
             settings: Settings::DEFAULT,
             keeps_expired: false,
             keeps_past_expiries: false,

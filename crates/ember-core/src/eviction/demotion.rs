@@ -50,6 +50,7 @@ impl Demoter {
     ) -> (Vec<SharedDemotion>, bool) {
         let mut shared = Vec::new();
         let mut is_fruitful = false;
+        turn.now_tick = keyspace.turnover_tick();
         for _ in 0..FRUITLESS_MAX {
             let shard = keyspace.random_shard(&mut turn.random);
             let mut data = keyspace.lock(shard);
@@ -63,17 +64,23 @@ impl Demoter {
                 };
             }
             let keys = self.chosen.iter();
-            let keys = keys.map(|&(database, at)| (database, data.entry(database, at).key().to_vec()));
-            let keys: Vec<(usize, Vec<u8>)> = keys.collect();
+            let keys = keys.map(|&(database, at)| {
+                let entry = data.entry(database, at);
+                (database, entry.key().to_vec(), entry.footprint_bytes())
+            });
+            let keys: Vec<(usize, Vec<u8>, usize)> = keys.collect();
             let mut has_space = true;
-            let mut freed = Vec::new();
-            for (database, key) in &keys {
+            let (mut freed, mut demoted_bytes) = (Vec::new(), Vec::new());
+            for (database, key, bytes) in &keys {
                 let hash = keyspace.hash(key);
                 let demoted = data.demote(*database, hash, key, rules, |encoded| {
                     let record = append(encoded);
                     has_space = record.is_some();
                     record
                 });
+                if !matches!(demoted, Demoted::Stays) {
+                    demoted_bytes.push(*bytes);
+                }
                 match demoted {
                     Demoted::Cold(old) => freed.push(old),
                     Demoted::Dropped(old) => {
@@ -88,6 +95,9 @@ impl Demoter {
                 }
             }
             keyspace.publish_bytes(keyspace.release(shard, data));
+            if turn.settings.policy.has_history() {
+                demoted_bytes.into_iter().for_each(|bytes| keyspace.count_turnover(bytes, turn));
+            }
             is_fruitful |= !freed.is_empty() || !shared.is_empty() || !has_space;
             if is_fruitful {
                 break;
@@ -179,8 +189,9 @@ impl Turn {
     fn idleness(&self, clock: u32) -> u64 {
         match self.settings.policy {
             EvictionPolicy::AllkeysLfu | EvictionPolicy::VolatileLfu => {
-                u64::from(u8::MAX - self.lfu_counter(clock))
+                u64::from(u8::MAX - self.frequency(clock))
             }
+            EvictionPolicy::AllkeysHistory => self.rarity(clock),
             _ => u64::from(lru_now(self.clock_ms()).wrapping_sub(clock) & CLOCK_MASK),
         }
     }

@@ -7,6 +7,7 @@
 
 mod clock;
 pub mod demotion;
+pub mod history;
 pub mod policy;
 
 pub use policy::{ClockReading, EvictionPolicy};
@@ -32,11 +33,19 @@ impl Turn {
                 u64::from(lru_now(self.clock_ms()).wrapping_sub(entry.clock()) & CLOCK_MASK)
             }
             EvictionPolicy::AllkeysLfu | EvictionPolicy::VolatileLfu => {
-                u64::from(u8::MAX - self.lfu_counter(entry.clock()))
+                u64::from(u8::MAX - self.frequency(entry.clock()))
             }
+            EvictionPolicy::AllkeysHistory => self.rarity(entry.clock()),
             EvictionPolicy::VolatileTtl => u64::MAX - entry.expire_at_ms().unwrap_or(i64::MAX).max(0) as u64,
             EvictionPolicy::AllkeysRandom | EvictionPolicy::VolatileRandom | EvictionPolicy::NoEviction => 0,
         }
+    }
+
+    /// Returns how rarely a key was used, under the policy with a history: keys with a lower counter have a larger
+    /// result, and so have keys with an equal counter that were not used for longer.
+    fn rarity(&self, clock: u32) -> u64 {
+        let counter = history::counter_at(self.now_tick, clock);
+        u64::from(u8::MAX - counter) << 16 | u64::from(history::idle_ticks_at(self.now_tick, clock))
     }
 }
 
@@ -98,12 +107,19 @@ impl Evictor {
                 if turn.journal.captures() {
                     data.mark_for_server(candidate.database, at, "evicted", turn);
                 }
+                let counter = turn.settings.policy.has_history().then(|| turn.frequency(entry.clock()));
                 let removed = data.remove(candidate.database, at);
+                if let Some(counter) = counter {
+                    data.remember_evicted(hash, counter);
+                }
                 data.notify_server_change(candidate.database, hash.tag(), &candidate.key, &mut turn.notices);
                 let removal = turn.settings.removals.evicted;
                 turn.journal.record_removal(candidate.database, &candidate.key, removal);
                 turn.notices.notify(Event::EVICTED, candidate.database, &candidate.key);
                 keyspace.publish_bytes(keyspace.release(hash.shard(), data));
+                if counter.is_some() {
+                    keyspace.count_turnover(removed.entry().footprint_bytes(), turn);
+                }
                 drop(removed);
                 turn.counters.evicted += 1;
                 return true;

@@ -2,9 +2,12 @@
 //!
 //! The clock has 24 bits. Under the LRU policies (and all others but LFU, so that `OBJECT IDLETIME` works) it contains
 //! the time of the last use in quarter seconds, which wraps after 48 days. Under LFU the low 8 bits are a logarithmic
-//! counter and the high 16 bits are the minute of the counter's last decay, as in Redis.
+//! counter and the high 16 bits are the minute of the counter's last decay, as in Redis. Under `allkeys-history` the low
+//! 8 bits are a counter and the high 16 bits are the tick of the last use ([`super::history`]).
 
 use std::fmt;
+
+use super::history;
 
 /// The unit of the LRU clock, in ms.
 pub(super) const LRU_TICK_MS: i64 = 250;
@@ -15,7 +18,8 @@ pub(super) const CLOCK_MASK: u32 = (1 << CLOCK_BITS) - 1;
 /// The LFU counter of a new key: above zero, so that new keys are not evicted first.
 pub(super) const LFU_INITIAL: u8 = 5;
 
-/// `maxmemory-policy`: which keys may be evicted, and in which order. The variants are in the order of Redis's list.
+/// `maxmemory-policy`: which keys may be evicted, and in which order. The variants are in the order of Redis's list; those
+/// that Redis does not have follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EvictionPolicy {
     /// Evicts keys with an expiry, least recently used first.
@@ -35,10 +39,12 @@ pub enum EvictionPolicy {
     /// Evicts no keys: writes that need memory are refused.
     #[default]
     NoEviction,
+    /// Evicts any key, least frequently used first; uses before an eviction count, too.
+    AllkeysHistory,
 }
 
 impl EvictionPolicy {
-    /// All policies, in the order of Redis's list.
+    /// All policies, in the order of the variants.
     pub const ALL: &[EvictionPolicy] = &[
         EvictionPolicy::VolatileLru,
         EvictionPolicy::VolatileLfu,
@@ -48,6 +54,7 @@ impl EvictionPolicy {
         EvictionPolicy::AllkeysLfu,
         EvictionPolicy::AllkeysRandom,
         EvictionPolicy::NoEviction,
+        EvictionPolicy::AllkeysHistory,
     ];
 
     /// The names of the policies in the configuration, in the order of [`EvictionPolicy::ALL`].
@@ -60,12 +67,22 @@ impl EvictionPolicy {
         "allkeys-lfu",
         "allkeys-random",
         "noeviction",
+        "allkeys-history",
     ];
 
-    /// Returns whether eviction clocks contain an LFU counter under this policy.
+    /// Returns whether eviction clocks contain a counter of uses under this policy.
     #[inline]
-    pub fn is_lfu(self) -> bool {
-        matches!(self, EvictionPolicy::AllkeysLfu | EvictionPolicy::VolatileLfu)
+    pub fn counts_uses(self) -> bool {
+        matches!(
+            self,
+            EvictionPolicy::AllkeysLfu | EvictionPolicy::VolatileLfu | EvictionPolicy::AllkeysHistory
+        )
+    }
+
+    /// Returns whether the policy keeps a history of evicted keys.
+    #[inline]
+    pub fn has_history(self) -> bool {
+        self == EvictionPolicy::AllkeysHistory
     }
 
     /// Returns whether the policy evicts by the time of the last use.
@@ -125,6 +142,8 @@ pub struct ClockReading {
     pub lfu_decay_minutes: u32,
     /// The moment for which clocks are read, as Unix time in ms.
     pub now_ms: i64,
+    /// The moment for which clocks are read, as a tick of [`history::Turnover`].
+    pub now_tick: u16,
 }
 
 impl ClockReading {
@@ -132,15 +151,18 @@ impl ClockReading {
     /// moment.
     const AHEAD_MAX_MS: i64 = 24 * 3600 * 1000;
 
-    /// Returns the LFU counter in `clock`; `None` if the policy is not LFU.
+    /// Returns the counter of uses in `clock`; `None` if the policy counts no uses.
     pub fn frequency(&self, clock: u32) -> Option<u8> {
+        if self.policy.has_history() {
+            return Some(history::counter_at(self.now_tick, clock));
+        }
         let minutes = (Self::AHEAD_MAX_MS / 60_000) as u32;
         let ahead = (clock >> 8).wrapping_sub(lfu_minutes(self.now_ms)) & 0xFFFF;
         let counter = || match ahead {
             1.. if ahead <= minutes => clock as u8,
             _ => lfu_counter_at(self.now_ms, self.lfu_decay_minutes, clock),
         };
-        self.policy.is_lfu().then(counter)
+        self.policy.counts_uses().then(counter)
     }
 
     /// Returns the seconds since the last use that `clock` records; `None` if the policy is not LRU.

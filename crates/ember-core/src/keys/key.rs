@@ -203,6 +203,8 @@ impl<'x> Key<'x> {
     /// existed before the call.
     #[inline]
     fn insert(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>, clock: u32) {
+        let has_history = self.turn.settings.policy.has_history();
+        let clock = if has_history { self.recalled_clock(clock) } else { clock };
         let bytes = match &value {
             NewValue::Int(_) | NewValue::External(_) => 0,
             NewValue::Bytes(bytes) | NewValue::Edited(bytes) => bytes.len(),
@@ -218,6 +220,14 @@ impl<'x> Key<'x> {
             let bytes = self.shard.entry(self.database, at).footprint_bytes();
             self.record_size(0, bytes);
         }
+    }
+
+    /// Returns the eviction clock of a new key whose uses before an eviction count, too; `clock` is its clock without
+    /// them.
+    fn recalled_clock(&mut self, clock: u32) -> u32 {
+        let Some(counter) = self.shard.recall_evicted(self.hash) else { return clock };
+        self.turn.counters.recalled += 1;
+        self.turn.recalled_clock(clock, counter)
     }
 
     /// Returns whether the command is a replayed change, to which current limits do not apply.

@@ -17,7 +17,7 @@ pub mod states;
 pub use crate::entries::{entry, external, hash, table};
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use ember_cluster::slots::{SLOTS, slot_of};
 
@@ -28,6 +28,7 @@ use crate::entries::hash::{
     HashFunction, KeyHash, KeyHasher, SHARD_BITS, SLOTS_PER_SHARD, shards_of_slot, slot_at,
 };
 use crate::entries::table::SLOTS_PER_GROUP;
+use crate::eviction::history::Turnover;
 use crate::memory::prefetch;
 use crate::sync::{Mutex, MutexGuard};
 use crate::turn::Turn;
@@ -120,6 +121,9 @@ pub struct Keyspace {
     // A field that all workers change: the sum of their reports after each batch; exact when all workers are idle.
     used_bytes: AtomicI64,
     held_back: Arc<HeldBack>,
+    turnover: Turnover,
+    /// Whether a shard may have a history of evicted keys.
+    has_history: AtomicBool,
 }
 
 /// The options of a new [`Keyspace`].
@@ -171,6 +175,8 @@ impl Keyspace {
             records: options.records,
             used_bytes: AtomicI64::new(0),
             held_back: Arc::default(),
+            turnover: Turnover::default(),
+            has_history: AtomicBool::new(false),
         })
     }
 
@@ -323,6 +329,35 @@ impl Keyspace {
     /// Returns the memory of all shards in bytes, as published by the workers.
     pub fn used_bytes(&self) -> usize {
         self.used_bytes.load(Ordering::Relaxed).max(0) as usize
+    }
+
+    /// Returns the clock of the policy with a history of evicted keys.
+    #[inline]
+    pub fn turnover_tick(&self) -> u16 {
+        self.turnover.tick()
+    }
+
+    /// Counts an evicted entry, or one whose value was demoted, under the policy with a history, and updates the turn's
+    /// tick.
+    pub(crate) fn count_turnover(&self, entry_bytes: usize, turn: &mut Turn) {
+        self.turnover.count(entry_bytes, self.used_bytes());
+        turn.now_tick = self.turnover.tick();
+        if !self.has_history.load(Ordering::Relaxed) {
+            self.has_history.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Frees the history of evicted keys; called while no policy needs it. O(1) if there is none. The caller holds no
+    /// lock.
+    pub fn forget_history(&self) {
+        if self.has_history.load(Ordering::Relaxed) {
+            self.has_history.store(false, Ordering::Relaxed);
+            for shard in 0..SHARDS {
+                let mut data = self.lock(shard);
+                data.forget_evicted();
+                self.publish_bytes(self.release(shard, data));
+            }
+        }
     }
 
     /// Returns whether any value has elements that expire. O(shards); takes the shards' locks one after the other.

@@ -26,6 +26,7 @@ use crate::entries::entry::{Dues, EntryRef, Generation, NewValue, SharedValue, S
 use crate::entries::external::Facts;
 use crate::entries::hash::KeyHash;
 use crate::entries::table::{Position, Table};
+use crate::eviction::history::EvictedKeys;
 use crate::turn::Turn;
 use crate::types::Aggregate;
 
@@ -137,6 +138,8 @@ pub struct ShardData {
     /// The part of [`ShardData::bytes`] that was already added to the keyspace's total.
     published_bytes: usize,
     expiry: ExpiryIndex,
+    /// The history of evicted keys; `None` unless the eviction policy needs it.
+    evicted: Option<EvictedKeys>,
     /// Unix time in ms of tick 0 of the expiry index.
     epoch_ms: i64,
     /// The databases other than database 0, at the index of their number minus one, up to the highest number that was
@@ -163,14 +166,16 @@ impl ShardData {
         ShardData { epoch_ms, kinds, ..ShardData::default() }
     }
 
-    /// Returns the memory of entries, table slots, sorted names and the expiry index in bytes.
+    /// Returns the memory of entries, table slots, sorted names, the expiry index and the history of evicted keys in
+    /// bytes.
     pub fn bytes(&self) -> usize {
         let databases = self.all_databases();
         let bytes_of = |database: &Database| {
             database.entry_bytes + database.table.slots_bytes() + database.records_bytes()
         };
         let copies = self.cold_state.as_ref().map_or(0, |cold_state| cold_state.bytes());
-        databases.map(bytes_of).sum::<usize>() + self.expiry.bytes() + copies
+        let history = self.evicted.as_ref().map_or(0, EvictedKeys::bytes);
+        databases.map(bytes_of).sum::<usize>() + self.expiry.bytes() + copies + history
     }
 
     /// Returns whether an entry, a table, the expiry index or the observers have changed since
@@ -458,6 +463,31 @@ impl ShardData {
         slot
     }
 
+    /// Adds an evicted key with its counter of uses to the history. Amortized O(1): the history has the size of the
+    /// tables, and is emptied when their size has doubled or halved.
+    pub(crate) fn remember_evicted(&mut self, hash: KeyHash, counter: u8) {
+        let slots = self.all_databases().map(|database| database.table.capacity()).sum();
+        if !self.evicted.as_ref().is_some_and(|evicted| evicted.fits(slots)) {
+            self.evicted = Some(EvictedKeys::for_slots(slots));
+        }
+        if let Some(evicted) = &mut self.evicted {
+            evicted.add(hash, counter);
+        }
+    }
+
+    /// Removes an evicted key from the history and returns its counter of uses. `None` if the key was not evicted, or
+    /// too long ago.
+    pub(crate) fn recall_evicted(&mut self, hash: KeyHash) -> Option<u8> {
+        self.evicted.as_mut()?.take(hash)
+    }
+
+    /// Frees the history of evicted keys.
+    pub(crate) fn forget_evicted(&mut self) {
+        if self.evicted.take().is_some() {
+            self.is_changed = true;
+        }
+    }
+
     /// Updates the state of cold values before an entry is removed.
     #[cold]
     fn update_cold_state(&mut self, database: usize, at: Position) {
@@ -740,6 +770,9 @@ impl ShardData {
             } else {
                 taken = Some(contents);
             }
+        }
+        if self.all_databases().all(|database| database.table.is_empty()) {
+            self.forget_evicted();
         }
         // This also removes references to keys that were deleted long ago.
         if self.due() == 0 && self.expiry.bytes() > 0 {

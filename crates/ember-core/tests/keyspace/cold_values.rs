@@ -14,7 +14,12 @@ use emberkv_core::turn::Random;
 fn options() -> SnapshotOptions {
     SnapshotOptions {
         form: KeyForm::Rdb { version: 12, is_packed: false },
-        clocks: ClockReading { policy: EvictionPolicy::NoEviction, lfu_decay_minutes: 1, now_ms: 0 },
+        clocks: ClockReading {
+            policy: EvictionPolicy::NoEviction,
+            lfu_decay_minutes: 1,
+            now_ms: 0,
+            now_tick: 0,
+        },
         limits: QueueLimits::default(),
     }
 }

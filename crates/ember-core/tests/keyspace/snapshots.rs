@@ -32,7 +32,8 @@ struct Saved {
 }
 
 fn options(now_ms: i64) -> SnapshotOptions {
-    let clocks = ClockReading { policy: EvictionPolicy::NoEviction, lfu_decay_minutes: 1, now_ms };
+    let clocks =
+        ClockReading { policy: EvictionPolicy::NoEviction, lfu_decay_minutes: 1, now_ms, now_tick: 0 };
     SnapshotOptions {
         form: KeyForm::Rdb { version: VERSION_MAX, is_packed: true },
         clocks,

@@ -185,8 +185,8 @@ impl<'k> Inserter<'k> {
 /// Returns the eviction clock of a key, using the file's idle time or frequency if the eviction policy needs it.
 fn clock_of(turn: &Turn, facts: KeyFacts) -> u32 {
     match (facts.idle_s, facts.frequency) {
-        (Some(seconds), _) if !turn.settings.policy.is_lfu() => turn.idle_clock(seconds),
-        (_, Some(counter)) if turn.settings.policy.is_lfu() => turn.frequency_clock(counter),
+        (Some(seconds), _) if !turn.settings.policy.counts_uses() => turn.idle_clock(seconds),
+        (_, Some(counter)) if turn.settings.policy.counts_uses() => turn.frequency_clock(counter),
         _ => turn.new_clock(),
     }
 }

@@ -260,6 +260,7 @@ impl Executor {
     /// configuration has changed since the worker was last notified.
     pub(crate) fn begin_turn(&mut self) -> bool {
         self.turn.now_ms = unix_ms();
+        self.turn.now_tick = self.server.keyspace.turnover_tick();
         self.turn.search_steps_left = self.turn.settings.short_call_steps / SEARCHES_SHARE;
         self.is_replica = self.server.conditions.get().contains(Condition::REPLICA);
         self.update_expiry_rules();

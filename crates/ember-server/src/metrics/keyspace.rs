@@ -45,6 +45,11 @@ pub(super) const METRICS: &[Metric] = &[
     counter("ember_evicted_keys_total", "Keys evicted at `maxmemory`", |scene| {
         scene.sum(|stats| &stats.evicted)
     }),
+    counter(
+        "ember_recalled_keys_total",
+        "Created keys that were evicted before, according to the history of evicted keys",
+        |scene| scene.sum(|stats| &stats.recalled),
+    ),
     gauge("ember_watched_keys", "Keys watched for transactions", |scene| scene.census.watched_keys as f64),
     gauge("ember_awaited_keys", "Keys that blocking commands wait for", |scene| {
         scene.census.awaited_keys as f64

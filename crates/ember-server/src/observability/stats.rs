@@ -186,6 +186,8 @@ pub(crate) struct WorkerStats {
     /// Rounds of active expiry that ended at their time limit, before they had found all expired keys.
     pub(crate) expire_cut_short: Counter,
     pub(crate) evicted: Counter,
+    /// Created keys that were evicted before, according to the history of evicted keys.
+    pub(crate) recalled: Counter,
     /// Clients evicted because of `maxmemory-clients`.
     pub(crate) evicted_clients: Counter,
     /// The number of changes to the data set. `CONFIG RESETSTAT` does not reset it.
@@ -241,6 +243,7 @@ impl WorkerStats {
             expire_nanoseconds: Counter::default(),
             expire_cut_short: Counter::default(),
             evicted: Counter::default(),
+            recalled: Counter::default(),
             evicted_clients: Counter::default(),
             changes: Counter::default(),
             client_bytes: Counter::default(),
@@ -258,13 +261,14 @@ impl WorkerStats {
         if *counters == KeyspaceCounters::default() {
             return;
         }
-        let KeyspaceCounters { hits, misses, expired, expired_fields, evicted, changes } =
+        let KeyspaceCounters { hits, misses, expired, expired_fields, evicted, recalled, changes } =
             std::mem::take(counters);
         self.hits.add(hits);
         self.misses.add(misses);
         self.expired.add(expired);
         self.expired_fields.add(expired_fields);
         self.evicted.add(evicted);
+        self.recalled.add(recalled);
         self.changes.add(changes);
     }
 
@@ -302,6 +306,7 @@ impl WorkerStats {
             &self.expire_nanoseconds,
             &self.expire_cut_short,
             &self.evicted,
+            &self.recalled,
             &self.evicted_clients,
             &self.turns,
             &self.busy_nanoseconds,

@@ -345,6 +345,7 @@ fn insert_into<'s>(
 ) -> impl FnMut(&mut Batch) -> Result<(), RdbError> + use<'s> {
     let mut turn = Turn::new(unix_ms(), 1);
     turn.settings.policy = config.maxmemory_policy;
+    turn.now_tick = server.keyspace.turnover_tick();
     // A replica does not expire keys itself: its primary decides when they expire.
     let mut keeps_expired = config.replicaof.get().is_some();
     if keeps_expired {

@@ -232,6 +232,7 @@ fn take_as(claim: &Claim, form: KeyForm, config: &Config, now_ms: i64) -> PointI
             policy: config.maxmemory_policy,
             lfu_decay_minutes: config.lfu_decay_time,
             now_ms,
+            now_tick: server.keyspace.turnover_tick(),
         },
         limits: queue_limits(config),
     };

@@ -38,6 +38,7 @@ pub(crate) fn save_at_end(server: &Server) -> Result<(), String> {
     let config = server.config.snapshot();
     let mut turn = Turn::new(unix_ms(), 1);
     turn.settings.policy = config.maxmemory_policy;
+    turn.now_tick = server.keyspace.turnover_tick();
     let place = Primary::of(server).last_place(server).map(Place::Known);
     save_at(server, &config, &turn, place)
 }
@@ -181,8 +182,8 @@ fn write_database(
         let data = keyspace.lock(shard);
         for entry in data.database(database).table().iter() {
             let mut facts = KeyFacts { database, expire_at_ms: entry.expire_at_ms(), ..KeyFacts::default() };
-            if turn.settings.policy.is_lfu() {
-                facts.frequency = Some(turn.lfu_counter(entry.clock()));
+            if turn.settings.policy.counts_uses() {
+                facts.frequency = Some(turn.frequency(entry.clock()));
             } else if turn.settings.policy.is_lru() {
                 facts.idle_s = Some(turn.idle_seconds(entry.clock()));
             }

@@ -15,8 +15,8 @@
 //! * `tcache_nslots_small_min:8`, `tcache_nslots_small_max:128`: the caches of threads contain fewer free regions of rare
 //!   sizes; 0.6 MB less in a server without data.
 //! * `slab_sizes`: larger slabs for sizes that a slab of the default size contains only few times, because each slab takes
-//!   128 bytes of metadata. With the defaults, a string of 512 bytes takes 16 bytes of metadata, one of 1,024 bytes 32. Sizes
-//!   above 2 KiB keep their slabs: hash tables that grow pass through them and would leave more slabs half used
+//!   128 bytes of metadata. With the defaults, a string of 512 bytes takes 16 bytes of metadata, one of 1,024 bytes 32.
+//!   Sizes above 2 KiB keep their slabs: hash tables that grow pass through them and would leave more slabs half used
 //!   (`docs/decisions/allocator-slabs.md`).
 //!
 //! The size classes are closer to each other than in other builds of jemalloc: `.cargo/config.toml` sets this, and

@@ -166,18 +166,18 @@ fn refcount(call: &mut Call<'_, '_>) -> CommandResult {
 
 fn freq(call: &mut Call<'_, '_>) -> CommandResult {
     let clock = entry(call).map(EntryRef::clock);
-    if clock.is_some() && !call.keys.turn.settings.policy.is_lfu() {
+    if clock.is_some() && !call.keys.turn.settings.policy.counts_uses() {
         return Err("ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when \
                     switching between policies at runtime LRU and LFU data will take some time to adjust."
             .into());
     }
-    let counter = clock.map(|clock| call.keys.turn.lfu_counter(clock).into());
+    let counter = clock.map(|clock| call.keys.turn.frequency(clock).into());
     reply_number(call, counter)
 }
 
 fn idletime(call: &mut Call<'_, '_>) -> CommandResult {
     let clock = entry(call).map(EntryRef::clock);
-    if clock.is_some() && call.keys.turn.settings.policy.is_lfu() {
+    if clock.is_some() && call.keys.turn.settings.policy.counts_uses() {
         return Err("ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching \
                     between policies at runtime LRU and LFU data will take some time to adjust."
             .into());

@@ -76,8 +76,8 @@ impl Usage {
     /// Returns the eviction clock for this use; that of a new key if the policy uses another kind of clock.
     fn clock(self, turn: &Turn) -> u32 {
         match self {
-            Usage::Idle(seconds) if !turn.settings.policy.is_lfu() => turn.idle_clock(seconds),
-            Usage::Frequency(counter) if turn.settings.policy.is_lfu() => turn.frequency_clock(counter),
+            Usage::Idle(seconds) if !turn.settings.policy.counts_uses() => turn.idle_clock(seconds),
+            Usage::Frequency(counter) if turn.settings.policy.counts_uses() => turn.frequency_clock(counter),
             _ => turn.new_clock(),
         }
     }

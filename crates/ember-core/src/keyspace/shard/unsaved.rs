@@ -402,7 +402,8 @@ mod tests {
     use crate::snapshot::{HeldBack, Piece, QueueLimits, Snapshot, SnapshotOptions};
 
     fn snapshot(form: KeyForm) -> Arc<Snapshot> {
-        let clocks = ClockReading { policy: EvictionPolicy::default(), lfu_decay_minutes: 1, now_ms: 0 };
+        let clocks =
+            ClockReading { policy: EvictionPolicy::default(), lfu_decay_minutes: 1, now_ms: 0, now_tick: 0 };
         let options = SnapshotOptions { form, clocks, limits: QueueLimits::default() };
         Arc::new(Snapshot::new(options, vec![(0, 0); 4], 1, Arc::<HeldBack>::default()))
     }

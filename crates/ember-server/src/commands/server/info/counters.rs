@@ -47,6 +47,7 @@ pub(super) fn stats(report: &mut Report<'_>) {
     let milliseconds = sum(|stats| &stats.expire_nanoseconds) / 1_000_000;
     report.line("expire_cycle_cpu_milliseconds", milliseconds);
     report.line("evicted_keys", sum(|stats| &stats.evicted));
+    report.line("recalled_keys", sum(|stats| &stats.recalled));
     report.line("evicted_clients", sum(|stats| &stats.evicted_clients));
     // Scripts are removed only by SCRIPT FLUSH.
     report.zeros(&["evicted_scripts"]);
