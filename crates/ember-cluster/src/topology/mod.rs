@@ -1,17 +1,22 @@
 //! The topology as one node knows it: all nodes, and the owner of each slot.
 
-mod text;
+mod applying;
+pub(crate) mod text;
 
-pub use text::{LineError, describe, lines, parse};
+pub use applying::FORGOTTEN_MAX;
+pub use text::{LineError, describe, lines, parse, parse_shared, shared_lines};
 
 use std::fmt;
 use std::ops::RangeInclusive;
 
 use crate::node::{Address, Name, Node, Role};
-use crate::slots::{self, SLOTS};
+use crate::slots::SLOTS;
 
 /// The entry of a slot without an owner.
 const UNOWNED: u16 = u16::MAX;
+
+/// The number of slots whose owners are compared at once.
+const RUN_BLOCK: usize = 64;
 
 /// The maximum number of nodes, far above what one topology is meant for: each takes an entry in every reply that lists
 /// them.
@@ -28,6 +33,23 @@ pub struct Topology {
     /// The index of the owner of each slot, or [`UNOWNED`].
     owners: Box<[u16]>,
     current_epoch: u64,
+    /// The agreement of the nodes, if they agree on the topology.
+    group: Option<Group>,
+}
+
+/// The agreement of several nodes on the topology: they apply the same changes in the same order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// The random name of the group.
+    pub name: Name,
+    /// The number of the last change in the topology.
+    pub index: u64,
+    /// The term of the leader that appended that change.
+    pub term: u64,
+    /// The nodes that vote, as of that change.
+    pub voters: Vec<Name>,
+    /// The names of the nodes that were removed last, oldest first.
+    pub forgotten: Vec<Name>,
 }
 
 /// The reason why a change of slots is refused, in Redis's words.
@@ -62,12 +84,17 @@ impl Topology {
     pub fn lone(name: Name, shard: Name) -> Topology {
         let node = Node { name, shard, address: Address::default(), role: Role::Primary, epoch: 0 };
         let owners = vec![UNOWNED; SLOTS].into_boxed_slice();
-        Topology { nodes: vec![node], myself: 0, owners, current_epoch: 0 }
+        Topology { nodes: vec![node], myself: 0, owners, current_epoch: 0, group: None }
     }
 
     /// Returns all nodes.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
+    }
+
+    /// Returns the agreement of the nodes; `None` for a node that knows no other node, or knows others from its file only.
+    pub fn group(&self) -> Option<&Group> {
+        self.group.as_ref()
     }
 
     /// Returns this node.
@@ -117,15 +144,45 @@ impl Topology {
 
     /// Returns the ranges of slots that a node owns, in ascending order.
     pub fn ranges_of(&self, name: Name) -> Vec<RangeInclusive<u16>> {
-        let is_its = |slot: u16| self.owner(slot).is_some_and(|owner| owner.name == name).then_some(());
-        slots::ranges(is_its).into_iter().map(|(range, ())| range).collect()
+        let Some(index) = self.nodes.iter().position(|node| node.name == name) else { return Vec::new() };
+        let runs = self.runs().into_iter().filter(|(_, owner)| usize::from(*owner) == index);
+        runs.map(|(range, _)| range).collect()
+    }
+
+    /// Returns the ranges of slots of each node, in the order of the nodes.
+    fn ranges_by_node(&self) -> Vec<Vec<RangeInclusive<u16>>> {
+        let mut found = vec![Vec::new(); self.nodes.len()];
+        for (range, owner) in self.runs() {
+            if let Some(ranges) = found.get_mut(usize::from(owner)) {
+                ranges.push(range);
+            }
+        }
+        found
     }
 
     /// Returns the ranges of all assigned slots with their owners, in ascending order.
     pub fn ranges(&self) -> Vec<(RangeInclusive<u16>, &Node)> {
-        let index_of = |slot: u16| Some(self.owners[usize::from(slot)]).filter(|&index| index != UNOWNED);
-        let found = slots::ranges(index_of).into_iter();
-        found.map(|(range, index)| (range, &self.nodes[usize::from(index)])).collect()
+        let runs = self.runs().into_iter().filter(|(_, owner)| *owner != UNOWNED);
+        runs.map(|(range, owner)| (range, &self.nodes[usize::from(owner)])).collect()
+    }
+
+    /// Returns the ranges of consecutive slots with the same entry. Blocks are compared at once, because ranges are long.
+    fn runs(&self) -> Vec<(RangeInclusive<u16>, u16)> {
+        let (owners, mut runs, mut start) = (&*self.owners, Vec::new(), 0);
+        while start < owners.len() {
+            let mut end = start + 1;
+            while end + RUN_BLOCK <= owners.len()
+                && owners[end - 1..end - 1 + RUN_BLOCK] == owners[end..end + RUN_BLOCK]
+            {
+                end += RUN_BLOCK;
+            }
+            while end < owners.len() && owners[end] == owners[start] {
+                end += 1;
+            }
+            runs.push((start as u16..=(end - 1) as u16, owners[start]));
+            start = end;
+        }
+        runs
     }
 
     /// Returns the number of slots that have an owner.
@@ -185,6 +242,21 @@ impl Topology {
             .iter_mut()
             .filter(|owner| usize::from(**owner) == myself)
             .for_each(|owner| *owner = UNOWNED);
+    }
+
+    /// Makes this node the first voter of a new group, which agrees on this topology.
+    pub fn form_group(&mut self, name: Name) {
+        let voters = vec![self.myself().name];
+        self.group = Some(Group { name, index: 1, term: 1, voters, forgotten: Vec::new() });
+    }
+
+    /// Removes the group, of which this node is the only member.
+    ///
+    /// # Panics
+    /// Panics if there are other members.
+    pub fn dissolve_group(&mut self) {
+        assert_eq!(self.nodes.len(), 1, "other members still agree");
+        self.group = None;
     }
 
     /// Sets the addresses of this node.

@@ -4,12 +4,16 @@
 //! <name> <ip>:<port>@<bus port>,<hostname>,tls-port=<port>,shard-id=<name> <flags> <primary or -> 0 0 <epoch> \
 //!     connected <slots>
 //! vars currentEpoch <epoch> lastVoteEpoch 0
+//! group <name> <index> <term> <voters, with commas between them>
+//! forgotten <names>
 //! ```
+//!
+//! The last two lines are there if the nodes agree on the topology.
 
 use std::fmt::Write;
 use std::ops::RangeInclusive;
 
-use super::{NODES_MAX, Topology, UNOWNED};
+use super::{Group, NODES_MAX, Topology, UNOWNED};
 use crate::node::{Address, Name, Node, Role};
 use crate::slots::SLOTS;
 
@@ -37,33 +41,76 @@ pub fn describe(topology: &Topology, node: &Node, uses_tls: bool) -> String {
         text += ",";
         text += hostname;
     }
-    finish(topology, node, &mut text);
+    finish(topology, node, &topology.ranges_of(node.name), &mut text);
     text
 }
 
 /// Returns the lines of a file that contains a topology, without line ends.
 pub fn lines(topology: &Topology) -> Vec<String> {
-    let mut lines: Vec<String> = topology.nodes.iter().map(|node| line(topology, node)).collect();
+    let nodes = topology.nodes.iter().zip(topology.ranges_by_node());
+    let mut lines: Vec<String> = nodes.map(|(node, ranges)| line(topology, node, &ranges)).collect();
     lines.push(format!("vars currentEpoch {} lastVoteEpoch 0", topology.current_epoch));
+    if let Some(Group { name, index, term, voters, forgotten }) = &topology.group {
+        lines.push(format!("group {name} {index} {term} {}", words_of(voters, ",")));
+        lines.push(format!("forgotten {}", words_of(forgotten, " ")));
+    }
     lines
 }
 
-fn line(topology: &Topology, node: &Node) -> String {
+/// Returns names with a separator between them.
+pub(crate) fn words_of(names: &[Name], separator: &str) -> String {
+    names.iter().map(Name::as_str).collect::<Vec<_>>().join(separator)
+}
+
+/// Reads names with commas between them.
+pub(crate) fn names_of(text: &str) -> Result<Vec<Name>, String> {
+    text.split(',').map(name_of).collect()
+}
+
+/// Returns the lines of a topology without the flag of this node, so that all nodes of a group have the same.
+pub fn shared_lines(topology: &Topology) -> Vec<String> {
+    let mut lines = lines(topology);
+    lines[topology.myself] = lines[topology.myself].replacen(" myself,", " ", 1);
+    lines
+}
+
+/// Reads a topology from the lines of [`shared_lines`] for the node with this name.
+///
+/// # Errors
+/// Returns the first line that is wrong, and an error if the node is not in the topology.
+pub fn parse_shared<'l>(lines: impl IntoIterator<Item = &'l str>, myself: Name) -> Result<Topology, LineError> {
+    let mine = format!("{myself} ");
+    let with_flag = |line: &str| match line.starts_with(&mine) {
+        true if line.contains(" master ") => line.replacen(" master ", " myself,master ", 1),
+        true => line.replacen(" slave ", " myself,slave ", 1),
+        false => line.to_owned(),
+    };
+    let lines: Vec<String> = lines.into_iter().map(with_flag).collect();
+    parse((1..).zip(lines.iter().map(String::as_str)))
+}
+
+fn line(topology: &Topology, node: &Node, ranges: &[RangeInclusive<u16>]) -> String {
+    let mut text = format!("{} {}", node.name, address_word(node));
+    finish(topology, node, ranges, &mut text);
+    text
+}
+
+/// Returns the word for the addresses and the shard of a node.
+pub(crate) fn address_word(node: &Node) -> String {
     let Address { ip, port, tls_port, bus_port, hostname, human_name } = &node.address;
-    let mut text = format!("{} {ip}:{port}@{bus_port},{hostname},tls-port={tls_port}", node.name);
+    let mut text = format!("{ip}:{port}@{bus_port},{hostname},tls-port={tls_port}");
     if !human_name.is_empty() {
         text += ",nodename=";
         text += human_name;
     }
     text += ",shard-id=";
     text += node.shard.as_str();
-    finish(topology, node, &mut text);
     text
 }
 
 /// Appends the words after the address. The times of the last PING and PONG are 0, and the link is always connected,
 /// because nodes exchange no messages.
-fn finish(topology: &Topology, node: &Node, text: &mut String) {
+fn finish(topology: &Topology, node: &Node, ranges: &[RangeInclusive<u16>], text: &mut String) {
     let myself = if topology.is_myself(node) { "myself," } else { "" };
     let (role, primary) = match &node.role {
         Role::Primary => ("master", "-"),
@@ -71,12 +118,19 @@ fn finish(topology: &Topology, node: &Node, text: &mut String) {
     };
     let epoch = topology.epoch_of(node);
     _ = write!(text, " {myself}{role} {primary} 0 0 {epoch} connected");
-    for range in topology.ranges_of(node.name) {
+    text.push_str(&ranges_text(ranges));
+}
+
+/// Returns the words for ranges of slots, with a space before each.
+pub(crate) fn ranges_text(ranges: &[RangeInclusive<u16>]) -> String {
+    let mut text = String::new();
+    for range in ranges {
         _ = match range.start() == range.end() {
             true => write!(text, " {}", range.start()),
             false => write!(text, " {}-{}", range.start(), range.end()),
         };
     }
+    text
 }
 
 /// A line that was read, before all nodes are known.
@@ -93,7 +147,7 @@ struct Parsed {
 /// # Errors Returns the first invalid line, or a line that contradicts other lines.
 pub fn parse<'l>(lines: impl IntoIterator<Item = (usize, &'l str)>) -> Result<Topology, LineError> {
     let mut parsed: Vec<Parsed> = Vec::new();
-    let mut current_epoch = 0;
+    let (mut current_epoch, mut group, mut forgotten) = (0, None, Vec::new());
     let mut last = 1;
     for (number, line) in lines {
         last = number;
@@ -104,6 +158,12 @@ pub fn parse<'l>(lines: impl IntoIterator<Item = (usize, &'l str)>) -> Result<To
             ["vars", "currentEpoch", epoch, "lastVoteEpoch", vote] => {
                 current_epoch = number_of(epoch, "currentEpoch").map_err(wrong)?;
                 number_of::<u64>(vote, "lastVoteEpoch").map_err(wrong)?;
+            }
+            ["group", name, index, term, voters] => {
+                group = Some(parse_group(name, index, term, voters).map_err(wrong)?);
+            }
+            ["forgotten", ref names @ ..] => {
+                forgotten = names.iter().map(|name| name_of(name)).collect::<Result<_, _>>().map_err(wrong)?;
             }
             _ => {
                 let node = parse_node(number, &words).map_err(wrong)?;
@@ -117,7 +177,19 @@ pub fn parse<'l>(lines: impl IntoIterator<Item = (usize, &'l str)>) -> Result<To
             }
         }
     }
-    build(parsed, current_epoch, last)
+    let mut topology = build(parsed, current_epoch, last)?;
+    topology.group = group.map(|group| Group { forgotten, ..group });
+    Ok(topology)
+}
+
+fn parse_group(name: &str, index: &str, term: &str, voters: &str) -> Result<Group, String> {
+    Ok(Group {
+        name: name_of(name)?,
+        index: number_of(index, "the index of the last change")?,
+        term: number_of(term, "the term of the last change")?,
+        voters: names_of(voters)?,
+        forgotten: Vec::new(),
+    })
 }
 
 /// Checks that the lines do not contradict each other, and builds the topology.
@@ -159,7 +231,7 @@ fn build(mut parsed: Vec<Parsed>, current_epoch: u64, last: usize) -> Result<Top
     }
     let nodes: Vec<Node> = parsed.into_iter().map(|line| line.node).collect();
     let highest = nodes.iter().map(|node| node.epoch).max().unwrap_or(0);
-    Ok(Topology { nodes, myself, owners, current_epoch: current_epoch.max(highest) })
+    Ok(Topology { nodes, myself, owners, current_epoch: current_epoch.max(highest), group: None })
 }
 
 fn parse_node(number: usize, words: &[&str]) -> Result<Parsed, String> {
@@ -187,7 +259,7 @@ fn parse_node(number: usize, words: &[&str]) -> Result<Parsed, String> {
     Ok(Parsed { number, node, has_shard: shard.is_some(), is_myself, slots })
 }
 
-fn parse_address(word: &str) -> Result<(Address, Option<Name>), String> {
+pub(crate) fn parse_address(word: &str) -> Result<(Address, Option<Name>), String> {
     let mut parts = word.split(',');
     let place = parts.next().unwrap_or_default();
     let wrong = || format!("'{}' is not an address ip:port@bus-port", place.escape_default());
@@ -247,7 +319,7 @@ fn parse_flags(flags: &str, primary: &str) -> Result<(Role, bool), String> {
     Ok((role, is_myself))
 }
 
-fn parse_slots(word: &str) -> Result<RangeInclusive<u16>, String> {
+pub(crate) fn parse_slots(word: &str) -> Result<RangeInclusive<u16>, String> {
     if word.starts_with('[') {
         return Err(format!("{}: slots that are being moved are not supported", word.escape_default()));
     }
@@ -259,12 +331,12 @@ fn parse_slots(word: &str) -> Result<RangeInclusive<u16>, String> {
     Ok(first..=last)
 }
 
-fn name_of(text: &str) -> Result<Name, String> {
+pub(crate) fn name_of(text: &str) -> Result<Name, String> {
     let wrong = || format!("'{}' is not a name of 40 lowercase hexadecimal digits", text.escape_default());
     Name::parse(text).ok_or_else(wrong)
 }
 
-fn number_of<N: std::str::FromStr>(text: &str, what: &str) -> Result<N, String> {
+pub(crate) fn number_of<N: std::str::FromStr>(text: &str, what: &str) -> Result<N, String> {
     let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let number = if is_plain { text.parse().ok() } else { None };
     number.ok_or_else(|| format!("'{}' is not a number for {what}", text.escape_default()))

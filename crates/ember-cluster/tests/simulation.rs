@@ -1,0 +1,489 @@
+//! Groups of members in a simulated network, with simulated disks: everything follows from a seed.
+//!
+//! Messages are lost, delayed and reordered, links are cut in one or both directions, and nodes crash at any step and
+//! start again with what they have stored. Meanwhile nodes join, slots are assigned, and a node is removed.
+//!
+//! `EMBER_SEEDS=first..end` runs other seeds.
+
+#![allow(clippy::unwrap_used, reason = "the whole program is a test")]
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use ember_cluster::change::Change;
+use ember_cluster::consensus::{Log, LogWrite, RaftRole, Vote};
+use ember_cluster::member::{Member, Outputs, Recipient, Sender};
+use ember_cluster::message::{Answer, Message, Parcel};
+use ember_cluster::node::{Address, Name};
+use ember_cluster::topology::{Topology, shared_lines};
+
+/// The election timeout of the members in ms.
+const TIMEOUT_MS: u64 = 500;
+
+/// The time with faults, and the time after it in which all must agree, in ms.
+const FAULTS_MS: u64 = 10_000;
+const CALM_MS: u64 = 80_000;
+
+/// The time after which all changes of the time with faults have a result, in ms.
+const SETTLING_MS: u64 = 5_500;
+
+/// The time of one step in ms.
+const STEP_MS: u64 = 20;
+
+/// The seeds of `make test`.
+const SEEDS: std::ops::Range<u64> = 0..300;
+
+/// A fault that the agreement does not survive. The checks must find it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Flaw {
+    None,
+    /// A crash loses the vote of the present term: it was not durable before it was sent.
+    ForgottenVotes,
+    /// A crash loses the last entries: they were not durable before they were confirmed.
+    ForgottenEntries,
+    /// An answer is counted for a second voter, too.
+    ForgedAnswers,
+}
+
+#[derive(Clone)]
+struct Disk {
+    topology: Topology,
+    /// The group of the vote and of the log.
+    group: Option<Name>,
+    vote: Vote,
+    log: Log,
+}
+
+struct Node {
+    name: Name,
+    disk: Disk,
+    member: Option<Member>,
+    /// When a crashed node starts again.
+    starts_ms: u64,
+    /// The group and the index of the last checked version of the topology.
+    checked: Option<(Name, u64)>,
+}
+
+struct Flight {
+    at_ms: u64,
+    from: usize,
+    to: usize,
+    parcel: Parcel,
+}
+
+struct World {
+    random: u64,
+    now_ms: u64,
+    flaw: Flaw,
+    has_faults: bool,
+    nodes: Vec<Node>,
+    flights: Vec<Flight>,
+    cut: Vec<Vec<bool>>,
+    /// The text of each version of the topology of each group.
+    versions: BTreeMap<(Name, u64), Vec<String>>,
+    /// The text of each applied entry of each group.
+    entries: BTreeMap<(Name, u64), String>,
+    leaders: BTreeMap<(Name, u64), Name>,
+    /// The owner of the slot of each ticket.
+    asked: BTreeMap<u64, (u16, Name)>,
+    confirmed: Vec<(u16, Name)>,
+    next_ticket: u64,
+    next_slot: u16,
+}
+
+fn name_of(number: usize) -> Name {
+    Name::parse(&format!("{number:02x}").repeat(20)).unwrap()
+}
+
+impl World {
+    fn new(seed: u64, flaw: Flaw) -> World {
+        let mut world = World {
+            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            now_ms: 1,
+            flaw,
+            has_faults: true,
+            nodes: Vec::new(),
+            flights: Vec::new(),
+            cut: Vec::new(),
+            versions: BTreeMap::new(),
+            entries: BTreeMap::new(),
+            leaders: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            confirmed: Vec::new(),
+            next_ticket: 0,
+            next_slot: 100,
+        };
+        let count = 3 + world.below(5) as usize;
+        world.cut = vec![vec![false; count]; count];
+        for number in 0..count {
+            let name = name_of(number + 1);
+            let mut topology = Topology::lone(name, name);
+            topology.assign(&[number as u16]).unwrap();
+            topology.set_my_address(Address {
+                ip: "10.0.0.1".to_owned(),
+                port: number as u16,
+                ..Address::default()
+            });
+            let disk = Disk { topology, group: None, vote: Vote::default(), log: Log::default() };
+            world.nodes.push(Node { name, disk, member: None, starts_ms: 0, checked: None });
+        }
+        world
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random % bound
+    }
+
+    fn is_one_of(&mut self, count: u64) -> bool {
+        self.below(count) == 0
+    }
+
+    /// Returns whether a fault of this rarity happens now.
+    fn fails(&mut self, one_of: u64) -> bool {
+        self.has_faults && self.is_one_of(one_of)
+    }
+
+    fn start(&mut self, number: usize) {
+        let seed = self.below(u64::MAX);
+        let Disk { mut topology, group, vote, log } = self.nodes[number].disk.clone();
+        if group != topology.group().map(|group| group.name) && topology.nodes().len() == 1 {
+            // The node has crashed while it joined another group.
+            topology.dissolve_group();
+        }
+        let member = match topology.group() {
+            None => Member::outside(topology, TIMEOUT_MS, seed),
+            Some(_) => {
+                Member::resume(topology, vote, log, TIMEOUT_MS, seed).expect("the disk is intact")
+            }
+        };
+        self.nodes[number].member = Some(member);
+    }
+
+    fn crash(&mut self, number: usize) {
+        let downtime = match self.flaw {
+            // The election in which it has voted is not over.
+            Flaw::ForgottenVotes => 0,
+            _ => self.below(4 * TIMEOUT_MS),
+        };
+        let node = &mut self.nodes[number];
+        node.member = None;
+        node.starts_ms = self.now_ms + downtime;
+        let disk = &mut node.disk;
+        match self.flaw {
+            Flaw::ForgottenVotes => {
+                let term = disk.log.last().1.max(disk.vote.term.saturating_sub(1));
+                disk.vote = Vote { term, candidate: None };
+            }
+            Flaw::ForgottenEntries => {
+                let applied = disk.topology.group().map_or(0, |group| group.index);
+                let mut log = Log::new(disk.log.base());
+                let kept = disk.log.entries().iter().filter(|entry| entry.index <= applied);
+                kept.for_each(|entry| log.push(entry.clone()));
+                disk.log = log;
+            }
+            Flaw::None | Flaw::ForgedAnswers => {}
+        }
+    }
+
+    /// Stores and sends what a member has put out. The node may crash between any two steps.
+    fn carry_out(&mut self, number: usize) {
+        let Some(member) = &mut self.nodes[number].member else { return };
+        let Outputs { group, vote, topology_first, log, topology, messages, results, notes: _ } = member.take_outputs();
+        let has_voted = vote.is_some();
+        let steps = [topology_first, false, !topology_first];
+        if let Some(vote) = vote {
+            let disk = &mut self.nodes[number].disk;
+            (disk.vote, disk.group) = (vote, group);
+            if self.fails(300) {
+                return self.crash(number);
+            }
+        }
+        let mut log = log;
+        for (at, stores_topology) in steps.into_iter().enumerate() {
+            if at == 1 {
+                match log.take() {
+                    Some(LogWrite::Append(entries)) => {
+                        entries.into_iter().for_each(|entry| self.nodes[number].disk.log.push(entry));
+                    }
+                    Some(LogWrite::Replace(log)) => self.nodes[number].disk.log = log,
+                    None => continue,
+                }
+            } else if stores_topology && let Some(topology) = &topology {
+                self.nodes[number].disk.topology = topology.clone();
+            } else {
+                continue;
+            }
+            if self.fails(300) {
+                return self.crash(number);
+            }
+        }
+        for (to, parcel) in messages {
+            let to = match to {
+                Recipient::Node(name) => self.nodes.iter().position(|node| node.name == name),
+                Recipient::Link(link) => usize::try_from(link).ok(),
+                Recipient::Address(address) => Some(usize::from(address.port())),
+            };
+            self.send(number, to.unwrap(), parcel);
+            if self.fails(2_000) {
+                return self.crash(number);
+            }
+        }
+        if self.flaw == Flaw::ForgottenVotes && has_voted && self.fails(3) {
+            return self.crash(number);
+        }
+        for (ticket, result) in results {
+            if let (Ok(()), Some(asked)) = (result, self.asked.get(&ticket)) {
+                self.confirmed.push(*asked);
+            }
+        }
+        self.check(number);
+    }
+
+    fn send(&mut self, from: usize, to: usize, parcel: Parcel) {
+        let text = parcel.text();
+        let parcel = Parcel::parse(&text).unwrap();
+        if self.cut[from][to] || self.fails(20) {
+            return;
+        }
+        let delay = if self.fails(10) { self.below(2 * TIMEOUT_MS) } else { self.below(10) };
+        if self.flaw == Flaw::ForgedAnswers
+            && let Message::Answer(Answer { accepts: true, .. }) = parcel.message
+        {
+            let forged = self.below(self.nodes.len() as u64) as usize;
+            self.flights.push(Flight { at_ms: self.now_ms, from: forged, to, parcel: parcel.clone() });
+        }
+        self.flights.push(Flight { at_ms: self.now_ms + delay, from, to, parcel });
+    }
+
+    /// Checks what must always be true.
+    fn check(&mut self, number: usize) {
+        let node = &self.nodes[number];
+        let Some(member) = &node.member else { return };
+        let Some(group) = member.topology().group() else { return };
+        if let Some(status) = member.status().filter(|status| status.role == RaftRole::Leader) {
+            let leader = self.leaders.entry((group.name, status.term)).or_insert(node.name);
+            assert_eq!(*leader, node.name, "term {} has two leaders", status.term);
+        }
+        if node.checked == Some((group.name, group.index)) {
+            return;
+        }
+        let lines = shared_lines(member.topology());
+        let version = self.versions.entry((group.name, group.index)).or_insert_with(|| lines.clone());
+        assert_eq!(*version, lines, "two topologies have the index {}", group.index);
+        let before = node.checked.filter(|(name, _)| *name == group.name).map_or(0, |(_, index)| index);
+        let is_new = |index: u64| before < index && index <= group.index;
+        for entry in node.disk.log.entries().iter().filter(|entry| is_new(entry.index)) {
+            let text = entry.text();
+            let first = self.entries.entry((group.name, entry.index)).or_insert_with(|| text.clone());
+            assert_eq!(*first, text, "two entries were applied");
+        }
+        self.nodes[number].checked = Some((group.name, group.index));
+    }
+
+    fn step(&mut self) {
+        self.now_ms += STEP_MS;
+        for number in 0..self.nodes.len() {
+            if self.nodes[number].member.is_none() && self.nodes[number].starts_ms <= self.now_ms {
+                self.start(number);
+            }
+            // A node may be late.
+            if !self.fails(50)
+                && let Some(member) = &mut self.nodes[number].member
+            {
+                member.tick(self.now_ms);
+                self.carry_out(number);
+            }
+        }
+        let now_ms = self.now_ms;
+        let mut due: Vec<Flight> = self.flights.extract_if(.., |flight| flight.at_ms <= now_ms).collect();
+        while let Some(flight) = due.pop() {
+            let Some(member) = &mut self.nodes[flight.to].member else { continue };
+            let from = Sender {
+                name: name_of(flight.from + 1),
+                link: flight.from as u64,
+                remote_ip: "10.0.0.1".to_owned(),
+                local_ip: "10.0.0.1".to_owned(),
+            };
+            member.receive(&from, flight.parcel, now_ms);
+            self.carry_out(flight.to);
+        }
+    }
+
+    fn disturb(&mut self) {
+        let count = self.nodes.len() as u64;
+        if self.is_one_of(80) {
+            let number = self.below(count) as usize;
+            self.crash(number);
+        }
+        if self.is_one_of(80) {
+            let (from, to) = (self.below(count) as usize, self.below(count) as usize);
+            self.cut[from][to] = !self.cut[from][to];
+        }
+        if self.is_one_of(100) {
+            let number = self.below(count) as usize;
+            let is_cut = self.is_one_of(2);
+            for other in 0..count as usize {
+                (self.cut[number][other], self.cut[other][number]) = (is_cut, is_cut);
+            }
+        }
+    }
+
+    fn ticket(&mut self) -> u64 {
+        self.next_ticket += 1;
+        self.next_ticket
+    }
+
+    /// Does what an operator does.
+    fn operate(&mut self) {
+        let (ticket, now_ms) = (self.ticket(), self.now_ms);
+        let number = self.below(self.nodes.len() as u64) as usize;
+        let last = self.nodes.len() - 1;
+        // The last node owns no slots of tickets, because it is removed.
+        let (slot, owner) = (self.next_slot, self.nodes[number].name);
+        let what = self.below(10);
+        let last_name = self.nodes[last].name;
+        let Some(member) = &mut self.nodes[number].member else { return };
+        match what {
+            _ if member.topology().nodes().len() == 1 || what == 0 => {
+                // Either of the two nodes may ask.
+                let (asking, asked) = if what < 5 { (number, 0) } else { (0, number) };
+                let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), asked as u16);
+                if asking != asked
+                    && let Some(member) = &mut self.nodes[asking].member
+                {
+                    member.meet(ticket, address, now_ms);
+                    self.carry_out(asking);
+                }
+                return;
+            }
+            1 if self.flaw == Flaw::None => member.propose(ticket, Change::Forget(last_name), now_ms),
+            // While there are two groups, both could assign the slot.
+            2 | 3 if member.topology().nodes().len() <= last => return,
+            2 => member.propose(ticket, Change::DeleteSlots(vec![50..=50]), now_ms),
+            3 => member.propose(ticket, Change::SetSlot { slot: 50, owner }, now_ms),
+            _ if number == last => return,
+            _ => {
+                self.next_slot += 1;
+                self.asked.insert(ticket, (slot, owner));
+                let change = Change::AddSlots { owner, slots: vec![slot..=slot] };
+                member.propose(ticket, change, now_ms);
+            }
+        }
+        self.carry_out(number);
+    }
+
+    fn run(&mut self) {
+        while self.now_ms < FAULTS_MS {
+            self.step();
+            self.disturb();
+            if self.is_one_of(12) {
+                self.operate();
+            }
+        }
+        self.has_faults = false;
+        self.cut.iter_mut().flatten().for_each(|cut| *cut = false);
+        self.nodes.iter_mut().for_each(|node| node.starts_ms = 0);
+        // All nodes join that have not.
+        let (mut steps, end_ms) = (0, self.now_ms + CALM_MS);
+        let settles_ms = self.now_ms + SETTLING_MS;
+        while self.now_ms < settles_ms || (self.now_ms < end_ms && !self.is_settled()) {
+            self.step();
+            steps += 1;
+            if steps % 250 == 0 {
+                (1..self.nodes.len()).for_each(|number| self.join_if_lone(number));
+            }
+        }
+        let (ticket, slot) = (self.ticket(), 16_000);
+        let owner = self.nodes[0].name;
+        self.asked.insert(ticket, (slot, owner));
+        let now_ms = self.now_ms;
+        let change = Change::AddSlots { owner, slots: vec![slot..=slot] };
+        self.nodes[1].member.as_mut().unwrap().propose(ticket, change, now_ms);
+        self.carry_out(1);
+        for _ in 0..100 {
+            self.step();
+        }
+        self.check_end();
+    }
+
+    fn join_if_lone(&mut self, number: usize) {
+        let (ticket, now_ms) = (self.ticket(), self.now_ms);
+        let Some(member) = &mut self.nodes[number].member else { return };
+        if member.topology().nodes().len() == 1 && !member.is_meeting() {
+            member.meet(ticket, SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0), now_ms);
+            self.carry_out(number);
+        }
+    }
+
+    /// Returns whether nothing is left to be agreed on.
+    fn is_settled(&self) -> bool {
+        let first = self.nodes[0].member.as_ref().and_then(|member| member.topology().group());
+        let is_done = |node: &Node| {
+            node.member.as_ref().is_some_and(|member| {
+                member.topology().nodes().len() == self.nodes.len()
+                    && member.topology().group() == first
+                    && member.status().is_some_and(|status| status.leader.is_some())
+                    && !member.is_meeting()
+            })
+        };
+        self.nodes.iter().all(is_done) && first.is_some_and(|group| group.voters.len() == self.voters())
+    }
+
+    fn voters(&self) -> usize {
+        if self.nodes.len() < 5 { 3 } else { 5 }
+    }
+
+    /// Checks that all nodes agree in the end, and that no confirmed change is lost.
+    fn check_end(&self) {
+        let topology = |node: &Node| node.member.as_ref().unwrap().topology().clone();
+        let first = topology(&self.nodes[0]);
+        for node in &self.nodes {
+            let own = topology(node);
+            assert_eq!(shared_lines(&own), shared_lines(&first), "node {} differs", node.name);
+        }
+        assert_eq!(first.nodes().len(), self.nodes.len());
+        for (slot, owner) in &self.confirmed {
+            assert_eq!(first.owner(*slot).map(|node| node.name), Some(*owner), "slot {slot} is lost");
+        }
+        assert_eq!(self.confirmed.last().unwrap().0, 16_000, "the last change is confirmed");
+        let voters = first.group().unwrap().voters.len();
+        assert_eq!(voters, self.voters(), "so many of {} nodes vote", self.nodes.len());
+    }
+}
+
+fn seeds() -> std::ops::Range<u64> {
+    let Ok(text) = std::env::var("EMBER_SEEDS") else { return SEEDS };
+    let (first, end) = text.split_once("..").unwrap();
+    first.parse().unwrap()..end.parse().unwrap()
+}
+
+#[test]
+fn members_agree_on_every_change_whatever_fails() {
+    for seed in seeds() {
+        let run = std::panic::catch_unwind(|| World::new(seed, Flaw::None).run());
+        assert!(run.is_ok(), "seed {seed} fails: EMBER_SEEDS={seed}..{}", seed + 1);
+    }
+}
+
+/// Returns the first of the seeds with which the checks find a flaw.
+fn finds(flaw: Flaw, seeds: u64) -> Option<u64> {
+    (0..seeds).find(|seed| std::panic::catch_unwind(|| World::new(*seed, flaw).run()).is_err())
+}
+
+#[test]
+fn votes_that_were_not_durable_are_found() {
+    assert!(finds(Flaw::ForgottenVotes, 300).is_some());
+}
+
+#[test]
+fn entries_that_were_not_durable_are_found() {
+    assert!(finds(Flaw::ForgottenEntries, 300).is_some());
+}
+
+#[test]
+fn answers_of_other_voters_are_found() {
+    assert!(finds(Flaw::ForgedAnswers, 300).is_some());
+}
