@@ -105,7 +105,8 @@ impl Change {
     /// Returns what is wrong with the line.
     pub fn parse(line: &str) -> Result<Change, String> {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
-        let slots_of = |words: &[&str]| words.iter().map(|word| parse_slots(word)).collect::<Result<Vec<_>, _>>();
+        let slots_of =
+            |words: &[&str]| words.iter().map(|word| parse_slots(word)).collect::<Result<Vec<_>, _>>();
         Ok(match words[..] {
             ["nothing"] => Change::Nothing,
             ["voters", names] => Change::Voters(names_of(names)?),

@@ -580,7 +580,9 @@ impl Member {
             }
             Message::Topology { term, lines, index } => {
                 let parsed = parse_shared(lines.iter().map(String::as_str), self.me());
-                let Some(topology) = parsed.ok().filter(|topology| topology.group().is_some()) else { return };
+                let Some(topology) = parsed.ok().filter(|topology| topology.group().is_some()) else {
+                    return;
+                };
                 let me = self.me();
                 let is_mine = |slot| topology.owner(slot).is_some_and(|owner| owner.name == me);
                 let mut slots = self.topology.ranges_of(me).into_iter().flatten();
@@ -631,14 +633,18 @@ impl Member {
                     // The only voter leaves a group when it is its only member.
                     self.record_removal();
                 } else if leads && is_member && !self.proposals.iter().any(is_known) {
-                    self.out.notes.push(format!("node {from} is in another cluster: it is removed from this one"));
+                    self.out
+                        .notes
+                        .push(format!("node {from} is in another cluster: it is removed from this one"));
                     self.enter(Origin::Stray(from), Change::Forget(from), now_ms);
                 }
             }
             Message::Proposed { ticket, verdict } => self.record_verdict(ticket, verdict, now_ms),
             Message::Topology { term, index, lines } => {
                 let parsed = parse_shared(lines.iter().map(String::as_str), self.me());
-                let Some(topology) = parsed.ok().filter(|topology| topology.group().is_some()) else { return };
+                let Some(topology) = parsed.ok().filter(|topology| topology.group().is_some()) else {
+                    return;
+                };
                 let group = topology.group().expect("it was checked").clone();
                 let raft = self.raft.as_mut().expect("it is in a group");
                 let message = Message::Topology { term, index, lines };
@@ -704,7 +710,9 @@ impl Member {
             Origin::Stray(_) => {}
             Origin::Address => {
                 if let Err(why) = result {
-                    self.out.notes.push(format!("the addresses of this node are not known to all yet: {why}"));
+                    self.out
+                        .notes
+                        .push(format!("the addresses of this node are not known to all yet: {why}"));
                 }
             }
         }
@@ -786,8 +794,7 @@ impl Member {
             }
             if leader != me {
                 proposal.stage = Stage::Sent;
-                let message =
-                    Message::Propose { ticket: proposal.number, change: proposal.change.clone() };
+                let message = Message::Propose { ticket: proposal.number, change: proposal.change.clone() };
                 let parcel = Parcel { group: self.topology.group().map(|group| group.name), message };
                 self.out.messages.push((Recipient::Node(leader), parcel));
             } else if let Some((index, term)) = raft.propose(proposal.change.clone(), now_ms) {

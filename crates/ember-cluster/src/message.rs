@@ -210,7 +210,8 @@ impl Parcel {
         };
         let group = if group == "-" { None } else { Some(name_of(group)?) };
         let number = |word: &str| number_of::<u64>(word, "a field of a message");
-        let mut next = || lines.next().ok_or_else(|| format!("the message {} ends early", kind.escape_default()));
+        let mut next =
+            || lines.next().ok_or_else(|| format!("the message {} ends early", kind.escape_default()));
         let message = match (kind, fields) {
             ("pre-vote", [term, index, last_term, commit]) => Message::PreVote {
                 term: number(term)?,
@@ -384,7 +385,11 @@ mod tests {
                     _ = Parcel::parse(std::str::from_utf8(&changed).unwrap());
                 }
             }
-            assert!(Parcel::parse(&format!("{text} x")).is_err() || text.starts_with("topology") || text.contains("a reason"));
+            assert!(
+                Parcel::parse(&format!("{text} x")).is_err()
+                    || text.starts_with("topology")
+                    || text.contains("a reason")
+            );
         }
     }
 }

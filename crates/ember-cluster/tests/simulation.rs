@@ -155,9 +155,7 @@ impl World {
         }
         let member = match topology.group() {
             None => Member::outside(topology, TIMEOUT_MS, seed),
-            Some(_) => {
-                Member::resume(topology, vote, log, TIMEOUT_MS, seed).expect("the disk is intact")
-            }
+            Some(_) => Member::resume(topology, vote, log, TIMEOUT_MS, seed).expect("the disk is intact"),
         };
         self.nodes[number].member = Some(member);
     }
@@ -191,7 +189,8 @@ impl World {
     /// Stores and sends what a member has put out. The node may crash between any two steps.
     fn carry_out(&mut self, number: usize) {
         let Some(member) = &mut self.nodes[number].member else { return };
-        let Outputs { group, vote, topology_first, log, topology, messages, results, notes: _ } = member.take_outputs();
+        let Outputs { group, vote, topology_first, log, topology, messages, results, notes: _ } =
+            member.take_outputs();
         let has_voted = vote.is_some();
         let steps = [topology_first, false, !topology_first];
         if let Some(vote) = vote {

@@ -57,10 +57,15 @@ pub fn launch(
     statements.extend(line.assignments.into_iter().map(Ok));
     let mut config = apply(&statements).map_err(|mistakes| mistakes.join("\n"))?;
     store::apply(&mut config, |name| stated_at(name, &statements).map(str::to_owned))?;
+    let secret = |name: &str, path: &str| {
+        read_secret(path)
+            .map_err(|error| format!("{}: {error}", stated_at(name, &statements).unwrap_or(name)))
+    };
     if !config.requirepass_file.is_empty() {
-        config.requirepass = read_secret(&config.requirepass_file).map_err(|error| {
-            format!("{}: {error}", stated_at("requirepass-file", &statements).unwrap_or("requirepass-file"))
-        })?;
+        config.requirepass = secret("requirepass-file", &config.requirepass_file)?;
+    }
+    if !config.cluster_auth_pass_file.is_empty() {
+        config.cluster_auth_pass = secret("cluster-auth-pass-file", &config.cluster_auth_pass_file)?;
     }
     // The server may change its working directory later, so the path must not depend on it.
     let path = path

@@ -30,6 +30,7 @@ use crate::clients::listener::Listener;
 use crate::clients::listening::Listening;
 use crate::clients::mailbox::{Mailbox, Message};
 use crate::cluster;
+use crate::cluster::bus::{Bus, Order, Prepared};
 use crate::commands;
 use crate::control_plane::{LastHour, Sockets};
 use crate::defragmentation::ActiveDefrag;
@@ -121,10 +122,15 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
     fit_open_files(&handle)?;
     let tls = Tls::new(&config)?;
     let encryption = FileEncryption::new(&config)?;
-    let slots = cluster::starting::open(&handle)?;
+    let (slots, stored) =
+        cluster::starting::open(&handle)?.map_or((None, None), |opened| (Some(opened.slots), opened.stored));
     let listeners = Listener::open_all(&config)?;
     announcement::listeners(&listeners);
     let control_sockets = Sockets::open(&config)?;
+    let bus = match &slots {
+        Some(slots) => Some(Prepared::open(&config, slots.view().topology.clone(), stored)?),
+        None => None,
+    };
     let workers = match config.shards {
         0 => thread::available_parallelism().map_or(1, usize::from),
         count => count,
@@ -158,6 +164,7 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
     let services = Services::default()
         .with(AfterEmptying(emptying::save_emptied))
         .with(Aof::default())
+        .with(Bus::default())
         .with(SnapshotState::default())
         .with(Link::default())
         .with(Failover::default())
@@ -198,6 +205,9 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
     announcement::exposure(&config, &listeners, needs_password);
     announcement::files(&config);
     control_sockets.serve(server)?;
+    if let Some(bus) = bus {
+        bus.start(server)?;
+    }
     watch_signals(server)?;
     server.startup_memory_bytes.store(heap::allocator().allocated, Ordering::Relaxed);
     #[cfg(feature = "jemalloc")]
@@ -235,6 +245,7 @@ fn serve_with_log(handle: ConfigHandle, log: LogHandle) -> Result<(), String> {
         threads.push(spawned.map_err(|error| format!("cannot start a worker thread: {error}"))?);
     }
     let writer = loader.join().map_err(|_| "loading ended with a panic".to_owned())??;
+    Bus::of(server).order(Order::Loaded);
     tracing::info!(
         "Ready to accept connections: ember {}, port {}, {workers} workers, {} mode",
         ember_version::VERSION,

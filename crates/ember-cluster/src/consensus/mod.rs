@@ -407,9 +407,9 @@ impl Raft {
         let is_eligible = |name: &&Name| members.contains(name) && Some(**name) != self.leaving;
         let is_alive = |name: &&Name| {
             **name == self.me
-                || progress.get(*name).is_some_and(|it| {
-                    it.heard_ms + self.timeout_ms > now_ms && it.matched >= self.commit
-                })
+                || progress
+                    .get(*name)
+                    .is_some_and(|it| it.heard_ms + self.timeout_ms > now_ms && it.matched >= self.commit)
         };
         let wanted = match members.iter().filter(is_eligible).count() {
             0 => return,

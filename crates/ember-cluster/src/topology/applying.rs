@@ -80,7 +80,10 @@ impl Topology {
         }
         for slot in slots.iter().cloned().flatten() {
             if let Some(owner) = self.owner(slot) {
-                return Err(format!("slot {slot} belongs to both node {} and node {}", owner.name, node.name));
+                return Err(format!(
+                    "slot {slot} belongs to both node {} and node {}",
+                    owner.name, node.name
+                ));
             }
         }
         self.nodes.push(Node { role: Role::Primary, epoch: index, ..node.clone() });
@@ -199,7 +202,10 @@ mod tests {
         topology.apply(4, 1, &Change::Forget(name('b'))).unwrap();
         assert_eq!((topology.owner(5), topology.owner(9).unwrap().name), (None, name('c')));
         assert_eq!(topology.apply(5, 1, &Change::Forget(name('b'))), Ok(()), "as it was removed before");
-        assert_eq!(topology.apply(6, 1, &Change::Forget(name('d'))), Err(format!("Unknown node {}", name('d'))));
+        assert_eq!(
+            topology.apply(6, 1, &Change::Forget(name('d'))),
+            Err(format!("Unknown node {}", name('d')))
+        );
     }
 
     #[test]
@@ -209,7 +215,8 @@ mod tests {
             let index = topology.group().unwrap().index + 1;
             topology.apply(index, 1, &Change::Join { node: node(digit), slots: Vec::new() }).unwrap();
         }
-        let replicate = |replica, primary| Change::Replicate { replica: name(replica), primary: name(primary) };
+        let replicate =
+            |replica, primary| Change::Replicate { replica: name(replica), primary: name(primary) };
         assert!(topology.apply(5, 1, &replicate('b', 'a')).is_err());
         topology.apply(6, 1, &replicate('d', 'c')).unwrap();
         assert!(topology.apply(7, 1, &replicate('c', 'd')).is_err());

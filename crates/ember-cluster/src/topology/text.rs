@@ -78,7 +78,10 @@ pub fn shared_lines(topology: &Topology) -> Vec<String> {
 ///
 /// # Errors
 /// Returns the first line that is wrong, and an error if the node is not in the topology.
-pub fn parse_shared<'l>(lines: impl IntoIterator<Item = &'l str>, myself: Name) -> Result<Topology, LineError> {
+pub fn parse_shared<'l>(
+    lines: impl IntoIterator<Item = &'l str>,
+    myself: Name,
+) -> Result<Topology, LineError> {
     let mine = format!("{myself} ");
     let with_flag = |line: &str| match line.starts_with(&mine) {
         true if line.contains(" master ") => line.replacen(" master ", " myself,master ", 1),
@@ -163,7 +166,8 @@ pub fn parse<'l>(lines: impl IntoIterator<Item = (usize, &'l str)>) -> Result<To
                 group = Some(parse_group(name, index, term, voters).map_err(wrong)?);
             }
             ["forgotten", ref names @ ..] => {
-                forgotten = names.iter().map(|name| name_of(name)).collect::<Result<_, _>>().map_err(wrong)?;
+                forgotten =
+                    names.iter().map(|name| name_of(name)).collect::<Result<_, _>>().map_err(wrong)?;
             }
             _ => {
                 let node = parse_node(number, &words).map_err(wrong)?;

@@ -40,8 +40,8 @@ fn every_default_is_accepted_and_reads_back_as_itself() {
 const REDIS_7_2: &str = include_str!("redis72.txt");
 
 /// Parameters whose defaults deliberately differ from Redis's.
-const OTHER_DEFAULTS: [&str; 4] =
-    ["bind", "maxmemory-clients", "repl-backlog-size", "repl-diskless-sync-delay"];
+const OTHER_DEFAULTS: [&str; 5] =
+    ["bind", "cluster-node-timeout", "maxmemory-clients", "repl-backlog-size", "repl-diskless-sync-delay"];
 
 /// Hidden parameters that Redis does not have.
 const OWN_HIDDEN: [&str; 1] = ["tiered-goal"];

@@ -4,6 +4,7 @@ use ember_cluster::topology::Topology;
 use ember_config::Config;
 use emberkv_core::error::CommandError;
 
+use super::bus::{Bus, Order, OwnChanges};
 use super::{starting, store};
 use crate::clients::mailbox::Message;
 use crate::executor::Executor;
@@ -12,12 +13,12 @@ use crate::server::Server;
 /// The error of commands that need a cluster.
 pub(crate) const DISABLED: &str = "ERR This instance has cluster support disabled";
 
-/// Changes the topology with `edit`, with exclusive access to the keyspace. The executor's worker is inside the gate and
-/// holds no lock; `client_id` is the client that requests the change.
+/// Changes the topology of a node in no group with `edit`, with exclusive access to the keyspace. The executor's worker is
+/// inside the gate and holds no lock; `client_id` is the client that requests the change.
 ///
 /// # Errors
-/// Returns the error of `edit`, or that of the file; the topology is then unchanged. Returns `BUSY` if a script has had
-/// exclusive access for long.
+/// Returns the error of `edit`, or that of the file; the topology is then unchanged. Returns an error while the node joins
+/// a group. Returns `BUSY` if a script has had exclusive access for long.
 pub(crate) fn change(
     executor: &mut Executor,
     client_id: u64,
@@ -26,6 +27,10 @@ pub(crate) fn change(
     executor.with_exclusive_access_for(client_id, |executor, _| {
         let server = executor.server;
         let slots = server.slots.as_ref().ok_or(DISABLED)?;
+        let own_changes = Bus::of(server).own_changes.lock();
+        if *own_changes == OwnChanges::Refused || slots.view().topology.group().is_some() {
+            return Err("ERR The node is joining a cluster: try again".into());
+        }
         let config = server.config.snapshot();
         let mut topology = slots.view().topology.clone();
         edit(server, &mut topology)?;
@@ -61,7 +66,11 @@ pub(crate) fn apply_config(server: &Server, before: &Config, after: &Config) -> 
     let forgets = !before.cluster_announce_ip.is_empty() && after.cluster_announce_ip.is_empty();
     let ip = if forgets { "" } else { &*view.topology.myself().address.ip };
     let address = starting::address_of(after, ip)?;
-    if address != view.topology.myself().address {
+    if view.topology.group().is_some() {
+        if address != view.topology.myself().address {
+            Bus::of(server).order(Order::Readdressed);
+        }
+    } else if address != view.topology.myself().address {
         let mut topology = view.topology.clone();
         topology.set_my_address(address);
         store::save(starting::path_of(after), &topology).map_err(|error| error.to_string())?;
@@ -76,7 +85,7 @@ pub(crate) fn apply_config(server: &Server, before: &Config, after: &Config) -> 
 }
 
 /// Notifies the workers, which end blocked calls, subscriptions and watches in slots that this node no longer serves.
-fn notify_workers(server: &Server) {
+pub(super) fn notify_workers(server: &Server) {
     for worker in &server.workers {
         worker.mailbox.send(Message::SlotsLost);
     }

@@ -1,8 +1,12 @@
-//! This server as a node of a cluster: the file of the topology, and changes of the topology.
+//! This server as a node of a cluster: the files of the topology, and changes of the topology.
 //!
-//! The topology is fixed: nodes exchange no messages, so each node knows what its file says. A node that knows no other
-//! node assigns slots to itself.
+//! A node in no group assigns slots to itself. The nodes of a group agree on changes (`bus`, and the crate
+//! `ember-cluster`); each stores the topology on which they have agreed.
 
+pub(crate) mod bus;
+pub(crate) mod calls;
 pub(crate) mod changing;
+mod checked_lines;
+mod files;
 pub(crate) mod starting;
 mod store;

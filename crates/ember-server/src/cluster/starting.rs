@@ -7,6 +7,8 @@ use ember_cluster::slots::SLOTS;
 use ember_cluster::topology::Topology;
 use ember_config::{Config, ConfigHandle, PrimaryAddress};
 
+use super::bus::Bus;
+use super::files::{self, Stored};
 use super::store;
 use crate::server::Server;
 use crate::server::slots::Slots;
@@ -15,12 +17,18 @@ use crate::system::random_name::random_name;
 /// The distance of the port for other nodes from the port for clients, unless it is configured.
 const BUS_PORT_OFFSET: u16 = 10_000;
 
+/// A node with its stored part of the agreement, if it is in a group.
+pub(crate) struct Opened {
+    pub(crate) slots: Slots,
+    pub(crate) stored: Option<Stored>,
+}
+
 /// Reads the topology of a node, or creates that of a new one. Returns `None` if the server is not to be a node. A node
 /// that is a replica is configured to replicate its primary. Writes nothing.
 ///
 /// # Errors
 /// Returns a line with the reason why the server cannot start as a node.
-pub(crate) fn open(handle: &ConfigHandle) -> Result<Option<Slots>, String> {
+pub(crate) fn open(handle: &ConfigHandle) -> Result<Option<Opened>, String> {
     let config = handle.snapshot();
     if !config.cluster_enabled {
         return Ok(None);
@@ -32,7 +40,10 @@ pub(crate) fn open(handle: &ConfigHandle) -> Result<Option<Slots>, String> {
         Some(topology) => topology,
         None => new_node()?,
     };
-    topology.set_my_address(address_of(&config, &topology.myself().address.ip)?);
+    let stored = stored_agreement(&config, &mut topology)?;
+    if topology.group().is_none() {
+        topology.set_my_address(address_of(&config, &topology.myself().address.ip)?);
+    }
     if let Role::Replica(primary) = topology.myself().role {
         let node = topology.node(primary).ok_or("the primary of this node is not a known node")?;
         let port = node.address.client_port(config.tls_replication);
@@ -44,7 +55,29 @@ pub(crate) fn open(handle: &ConfigHandle) -> Result<Option<Slots>, String> {
         }
         handle.set_primary(PrimaryAddress::new(node.address.ip.clone(), port));
     }
-    Ok(Some(Slots::new(topology, &config)))
+    Ok(Some(Opened { slots: Slots::new(topology, &config), stored }))
+}
+
+/// Reads the vote and the log of a member.
+fn stored_agreement(config: &Config, topology: &mut Topology) -> Result<Option<Stored>, String> {
+    let Some(group) = topology.group().map(|group| group.name) else { return Ok(None) };
+    let path = path_of(config);
+    let stored = files::load(path, topology.myself().name)?;
+    if stored.as_ref().is_some_and(|stored| stored.group == group) {
+        return Ok(stored);
+    }
+    if stored.is_some() && topology.nodes().len() == 1 {
+        // A crash while the only member of a group joined another one: it asks again.
+        topology.dissolve_group();
+        return Ok(None);
+    }
+    let what = if stored.is_some() { "is that of another cluster" } else { "is missing or incomplete" };
+    Err(format!(
+        "{}: the node is a member of a cluster, but the directory raft beside the file {what}. Restore the whole directory \
+         of this node from a copy that is not older than its last run, or start it with an empty directory as a new node, and \
+         remove the old one with CLUSTER FORGET",
+        path.display()
+    ))
 }
 
 /// Returns a new node, with random names.
@@ -68,11 +101,8 @@ pub(super) fn path_of(config: &Config) -> &Path {
 /// Returns an error if there is no port for other nodes.
 pub(super) fn address_of(config: &Config, ip: &str) -> Result<Address, String> {
     let or = |announced: u16, own: u16| if announced == 0 { own } else { announced };
-    let base = or(config.port, config.tls_port);
-    let bus_port = match or(config.cluster_announce_bus_port, config.cluster_port) {
-        0 => base.checked_add(BUS_PORT_OFFSET).ok_or_else(|| {
-            format!("port {base} is too high for cluster mode: set cluster-port, which is {base} + 10000 by default")
-        })?,
+    let bus_port = match config.cluster_announce_bus_port {
+        0 => bus_port_of(config)?,
         port => port,
     };
     let ip = if config.cluster_announce_ip.is_empty() { ip } else { &config.cluster_announce_ip };
@@ -86,6 +116,20 @@ pub(super) fn address_of(config: &Config, ip: &str) -> Result<Address, String> {
     })
 }
 
+/// Returns the port on which this node listens for other nodes.
+///
+/// # Errors
+/// Returns an error if there is no such port.
+pub(super) fn bus_port_of(config: &Config) -> Result<u16, String> {
+    let base = if config.port == 0 { config.tls_port } else { config.port };
+    match config.cluster_port {
+        0 => base.checked_add(BUS_PORT_OFFSET).ok_or_else(|| {
+            format!("port {base} is too high for cluster mode: set cluster-port, which is {base} + 10000 by default")
+        }),
+        port => Ok(port),
+    }
+}
+
 /// Writes the topology, so that the node has the same name when it starts again.
 ///
 /// # Errors
@@ -97,7 +141,7 @@ pub(crate) fn save_first(server: &Server) -> Result<(), String> {
     store::save(path_of(&config), topology)
         .map_err(|error| format!("cannot write {}: {error}", config.cluster_config_file))?;
     tracing::info!("this server is node {} of a cluster", topology.myself().name);
-    if topology.nodes().len() > 1 {
+    if topology.nodes().len() > 1 && topology.group().is_none() {
         tracing::info!("the nodes and slots of the cluster are those of {}", config.cluster_config_file);
     }
     Ok(())
@@ -125,6 +169,12 @@ pub(crate) fn take_slots_of_keys(server: &Server) -> Result<(), String> {
     if unowned.is_empty() {
         return Ok(());
     }
+    if view.topology.group().is_some() {
+        tracing::warn!("{} slots of keys of this node have no owner: see CLUSTER ADDSLOTS", unowned.len());
+        return Ok(());
+    }
+    // The bus does not put topologies into effect before the data set is loaded.
+    let _own_changes = Bus::of(server).own_changes.lock();
     tracing::info!("{} slots with keys had no owner: they are assigned to this node", unowned.len());
     let config = server.config.snapshot();
     let mut topology = view.topology.clone();

@@ -7,17 +7,18 @@
 //! end <number of lines before it> crc=<8 hexadecimal digits>
 //! ```
 //!
-//! Each checksum is the CRC-32C of the checksum of the line before it and of its own line, so a changed, removed, added
-//! or moved line is detected, and so is a file that ends early. A file without the first line was written by hand or by
-//! Redis: it contains the lines of the topology without checksums, and comments after `#`.
+//! The checksums are those of [`checked_lines`], so a changed, removed, added or moved line is detected, and so is a file
+//! that ends early. A file without the first line was written by hand or by Redis: it contains the lines of the topology
+//! without checksums, and comments after `#`.
 
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use crc_fast::{CrcAlgorithm, checksum};
 use ember_cluster::topology::{self, LineError, Topology};
 use ember_persistence::replace_file::replace;
+
+use super::checked_lines;
 
 /// The first word of a file with checksums.
 const FIRST_WORD: &[u8] = b"ember-nodes ";
@@ -27,9 +28,6 @@ const FIRST_LINE: &str = "ember-nodes 1";
 
 /// The beginning of the last line.
 const LAST_LINE: &str = "end ";
-
-/// Separates a line from its checksum.
-const BEFORE_CHECKSUM: &str = " crc=";
 
 /// The maximum size of a file in bytes that is read: far above that of 10,000 nodes with a hundred ranges each.
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -68,42 +66,20 @@ pub(super) fn save(path: &Path, topology: &Topology) -> io::Result<()> {
 fn text_of(topology: &Topology) -> String {
     let lines = topology::lines(topology);
     let last = format!("{LAST_LINE}{}", lines.len());
-    let (mut text, mut before) = (String::new(), 0);
-    for line in [FIRST_LINE].into_iter().chain(lines.iter().map(String::as_str)).chain([&*last]) {
-        before = checksum_after(before, line);
-        text += &format!("{line}{BEFORE_CHECKSUM}{before:08x}\n");
-    }
-    text
-}
-
-/// Returns the checksum of a line that follows one with the checksum `before`.
-fn checksum_after(before: u32, line: &str) -> u32 {
-    let bytes = [&before.to_le_bytes()[..], line.as_bytes()].concat();
-    u32::try_from(checksum(CrcAlgorithm::Crc32Iscsi, &bytes)).expect("the checksum has 32 bits")
+    let all = [FIRST_LINE].into_iter().chain(lines.iter().map(String::as_str)).chain([&*last]);
+    checked_lines::text_of(0, all).0
 }
 
 fn parse(bytes: &[u8]) -> Result<Topology, LineError> {
-    let mut lines = Vec::new();
-    for (index, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
-        let wrong = |_| LineError { line: index + 1, reason: "the line is not valid UTF-8".to_owned() };
-        lines.push((index + 1, std::str::from_utf8(line).map_err(wrong)?));
-    }
     if !bytes.starts_with(FIRST_WORD) {
+        let mut lines = Vec::new();
+        for (number, line) in (1..).zip(bytes.split(|&byte| byte == b'\n')) {
+            let wrong = |_| LineError { line: number, reason: "the line is not valid UTF-8".to_owned() };
+            lines.push((number, std::str::from_utf8(line).map_err(wrong)?));
+        }
         return topology::parse(lines.into_iter().filter(|(_, line)| !line.trim_start().starts_with('#')));
     }
-    // The text after the last line end is empty.
-    let rest = lines.pop().filter(|(_, line)| line.is_empty());
-    rest.ok_or_else(|| LineError { line: lines.len() + 1, reason: "the last line has no end".to_owned() })?;
-    let mut before = 0;
-    for (number, line) in &mut lines {
-        let wrong = |reason: &str| LineError { line: *number, reason: reason.to_owned() };
-        let split = line.rsplit_once(BEFORE_CHECKSUM).ok_or_else(|| wrong("the line has no checksum"))?;
-        before = checksum_after(before, split.0);
-        if split.1 != format!("{before:08x}") {
-            return Err(wrong("the line is damaged: it does not match its checksum"));
-        }
-        *line = split.0;
-    }
+    let lines: Vec<(usize, &str)> = (1..).zip(checked_lines::lines_of(bytes)?.0).collect();
     let count = lines.len();
     let at_end = |reason: &str| LineError { line: count, reason: reason.to_owned() };
     let [(_, first), middle @ .., (_, last)] = &lines[..] else { return Err(at_end("the file ends early")) };

@@ -29,6 +29,14 @@ pub(crate) use failures::explain_primary;
 use files::FileStates;
 pub(crate) use stream::{Received, TlsStream};
 
+/// Returns the rustls configuration for connections that this server accepts from other nodes.
+///
+/// # Errors
+/// Returns one line that names the parameter and the error of its value or file.
+pub(crate) fn server_config(config: &Config) -> Result<Arc<ServerConfig>, String> {
+    settings::load(config).map(|settings| settings.config)
+}
+
 /// The settings for new TLS connections.
 struct Settings {
     config: Arc<ServerConfig>,

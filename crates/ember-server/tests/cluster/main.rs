@@ -1,9 +1,10 @@
-//! Servers as nodes of a cluster with a fixed topology, in both execution modes.
+//! Servers as nodes of a cluster, in both execution modes.
 
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
 mod commands;
 mod file;
+mod group;
 mod lone;
 mod losing;
 mod redirecting;

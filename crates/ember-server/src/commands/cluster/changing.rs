@@ -1,39 +1,94 @@
-//! The subcommands of CLUSTER that change this node's view of the cluster.
+//! The subcommands of CLUSTER that change the cluster.
 //!
-//! Changes of a cluster of several nodes need the agreement of its nodes, which is not available in this version. So only
-//! a node that knows no other node changes its slots.
+//! A node in no group changes its slots at once. The members of a group agree on changes; meanwhile the connection is
+//! parked, and the reply follows once the change is in effect on this node.
 
+use std::net::{IpAddr, SocketAddr};
+
+use ember_cluster::change::{Change, ranges_of};
+use ember_cluster::node::Name;
 use ember_cluster::topology::{SlotError, Topology};
 use ember_protocol::Args;
 use emberkv_core::commands::arguments::{integer, is_word};
 use emberkv_core::error::CommandError;
 
 use super::{node_of, slot};
+use crate::cluster::bus::{Order, check_reach};
+use crate::cluster::calls::park;
 use crate::cluster::changing::{change, renamed};
 use crate::executor::session::{Execution, Outcome, Session, SessionResult};
 use crate::server::Server;
 
-/// Returns the error of a command that changes a cluster of several nodes.
-fn not_alone(command: &str, nodes: usize) -> CommandError {
+/// The distance of the port for other nodes from the port for clients, if CLUSTER MEET does not name it.
+const BUS_PORT_OFFSET: u16 = 10_000;
+
+/// Returns the error of a command that changes a cluster whose nodes only have the same file.
+fn fixed(command: &str, nodes: usize) -> CommandError {
     format!(
-        "ERR {command} needs the agreement of the {nodes} nodes that this node knows, which is not available in this \
-         version: change the file of each node while it is stopped"
+        "ERR {command} needs the agreement of the {nodes} nodes in the file of this node, and they are not in a group: start \
+         one of them with cluster-bootstrap"
     )
     .into()
 }
 
-/// Changes the topology of a node that knows no other node, and replies OK.
-fn change_alone(
+/// Changes the topology: that of a node in no group with `edit`, and replies OK; that of a group by `agree`, which returns
+/// the change to agree on.
+fn change_topology(
     execution: &mut Execution<'_>,
     edit: impl FnOnce(&Server, &mut Topology) -> Result<(), CommandError>,
+    agree: impl FnOnce(&Server, &Topology) -> Result<Change, CommandError>,
 ) -> SessionResult {
-    let name = execution.command.full_name.replace('|', " ").to_uppercase();
+    let view = node_of(execution.executor.server)?.view();
+    if view.topology.group().is_some() {
+        let change = agree(execution.executor.server, &view.topology)?;
+        return park(execution, |call| Order::Change(change, call));
+    }
+    let name = shown_name(execution);
     change(execution.executor, execution.client.view.id, |server, topology| match topology.nodes().len() {
         1 => edit(server, topology),
-        nodes => Err(not_alone(&name, nodes)),
+        nodes => Err(fixed(&name, nodes)),
     })?;
     execution.reply.ok();
     Ok(Outcome::Done)
+}
+
+/// Returns the name of a command as users write it.
+fn shown_name(execution: &Execution<'_>) -> String {
+    execution.command.full_name.replace('|', " ").to_uppercase()
+}
+
+/// Checks that no slot is named twice, as Redis does.
+fn named_once(slots: &[u16]) -> Result<(), CommandError> {
+    let mut sorted = slots.to_vec();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(refused(SlotError::Repeated(pair[0]))),
+        None => Ok(()),
+    }
+}
+
+/// Assigns slots to this node.
+fn assign(execution: &mut Execution<'_>, slots: &[u16]) -> SessionResult {
+    change_topology(
+        execution,
+        |_, topology| topology.assign(slots).map_err(refused),
+        |_, topology| {
+            named_once(slots)?;
+            Ok(Change::AddSlots { owner: topology.myself().name, slots: ranges_of(slots) })
+        },
+    )
+}
+
+/// Removes the owners of slots.
+fn unassign(execution: &mut Execution<'_>, slots: &[u16]) -> SessionResult {
+    change_topology(
+        execution,
+        |_, topology| topology.unassign(slots).map_err(refused),
+        |_, _| {
+            named_once(slots)?;
+            Ok(Change::DeleteSlots(ranges_of(slots)))
+        },
+    )
 }
 
 fn refused(error: SlotError) -> CommandError {
@@ -66,7 +121,7 @@ pub(super) fn add_slots(session: &mut Session<'_>) -> SessionResult {
     node_of(session.server)?;
     Ok(Outcome::Continue(|execution| {
         let slots = named_slots(execution.args)?;
-        change_alone(execution, |_, topology| topology.assign(&slots).map_err(refused))
+        assign(execution, &slots)
     }))
 }
 
@@ -74,7 +129,7 @@ pub(super) fn add_ranges(session: &mut Session<'_>) -> SessionResult {
     node_of(session.server)?;
     Ok(Outcome::Continue(|execution| {
         let slots = named_ranges(execution.args, &execution.command.full_name)?;
-        change_alone(execution, |_, topology| topology.assign(&slots).map_err(refused))
+        assign(execution, &slots)
     }))
 }
 
@@ -82,7 +137,7 @@ pub(super) fn delete_slots(session: &mut Session<'_>) -> SessionResult {
     node_of(session.server)?;
     Ok(Outcome::Continue(|execution| {
         let slots = named_slots(execution.args)?;
-        change_alone(execution, |_, topology| topology.unassign(&slots).map_err(refused))
+        unassign(execution, &slots)
     }))
 }
 
@@ -90,7 +145,7 @@ pub(super) fn delete_ranges(session: &mut Session<'_>) -> SessionResult {
     node_of(session.server)?;
     Ok(Outcome::Continue(|execution| {
         let slots = named_ranges(execution.args, &execution.command.full_name)?;
-        change_alone(execution, |_, topology| topology.unassign(&slots).map_err(refused))
+        unassign(execution, &slots)
     }))
 }
 
@@ -102,13 +157,22 @@ fn is_empty(server: &Server) -> bool {
 pub(super) fn flush_slots(session: &mut Session<'_>) -> SessionResult {
     node_of(session.server)?;
     Ok(Outcome::Continue(|execution| {
-        change_alone(execution, |server, topology| {
-            if !is_empty(server) {
-                return Err("ERR DB must be empty to perform CLUSTER FLUSHSLOTS.".into());
-            }
-            topology.unassign_mine();
-            Ok(())
-        })
+        let check = |server: &Server| match is_empty(server) {
+            true => Ok(()),
+            false => Err(CommandError::from("ERR DB must be empty to perform CLUSTER FLUSHSLOTS.")),
+        };
+        change_topology(
+            execution,
+            |server, topology| {
+                check(server)?;
+                topology.unassign_mine();
+                Ok(())
+            },
+            |server, topology| {
+                check(server)?;
+                Ok(Change::FlushSlots(topology.myself().name))
+            },
+        )
     }))
 }
 
@@ -120,16 +184,35 @@ pub(super) fn reset(session: &mut Session<'_>) -> SessionResult {
     }
     Ok(Outcome::Continue(|execution| {
         let is_hard = execution.args.len() == 3 && is_word(execution.args, 2, "HARD");
-        change_alone(execution, |server, topology| {
+        let view = node_of(execution.executor.server)?.view();
+        let myself = view.topology.myself();
+        if !myself.is_replica() && !is_empty(execution.executor.server) {
+            return Err("ERR CLUSTER RESET can't be called with master nodes containing keys".into());
+        }
+        let mut lone = Topology::lone(myself.name, myself.name);
+        lone.set_my_address(myself.address.clone());
+        if is_hard {
+            lone = renamed(&lone)?;
+        }
+        if view.topology.group().is_some() {
+            return park(execution, |call| Order::Leave(Box::new(lone), call));
+        }
+        let name = shown_name(execution);
+        change(execution.executor, execution.client.view.id, |server, topology| {
+            if topology.nodes().len() > 1 {
+                return Err(fixed(&name, topology.nodes().len()));
+            }
             if !is_empty(server) {
                 return Err("ERR CLUSTER RESET can't be called with master nodes containing keys".into());
             }
             topology.unassign_mine();
             if is_hard {
-                *topology = renamed(topology)?;
+                *topology = lone;
             }
             Ok(())
-        })
+        })?;
+        execution.reply.ok();
+        Ok(Outcome::Done)
     }))
 }
 
@@ -167,19 +250,113 @@ pub(super) fn bump_epoch(session: &mut Session<'_>) -> SessionResult {
 pub(super) fn save_config(session: &mut Session<'_>) -> SessionResult {
     node_of(session.server)?;
     Ok(Outcome::Continue(|execution| {
-        change(execution.executor, execution.client.view.id, |_, _| Ok(()))?;
+        // The file of a member contains every change that is in effect.
+        if node_of(execution.executor.server)?.view().topology.group().is_none() {
+            change(execution.executor, execution.client.view.id, |_, _| Ok(()))?;
+        }
         execution.reply.ok();
         Ok(Outcome::Done)
     }))
 }
 
-/// Refuses a command for which the nodes of a cluster have to agree.
-pub(super) fn needs_agreement(session: &mut Session<'_>) -> SessionResult {
+/// Returns the name of a node in argument `arg`.
+fn node_name(args: Args<'_>, arg: usize) -> Result<Name, CommandError> {
+    let name = std::str::from_utf8(args.at(arg)).ok().and_then(Name::parse);
+    name.ok_or_else(|| CommandError::from([b"ERR Unknown node ", args.at(arg)].concat()))
+}
+
+pub(super) fn meet(session: &mut Session<'_>) -> SessionResult {
     node_of(session.server)?;
-    let name = session.command.full_name.replace('|', " ").to_uppercase();
-    Err(format!(
-        "ERR {name} needs messages between nodes, which are not available in this version: the topology is fixed by the file \
-         of each node"
-    )
-    .into())
+    if session.args.len() > 5 {
+        return Err(CommandError::WrongArity("cluster|meet".into()));
+    }
+    Ok(Outcome::Continue(|execution| {
+        let args = execution.args;
+        let shown = |arg| String::from_utf8_lossy(args.at(arg)).into_owned();
+        let invalid =
+            || CommandError::from(format!("ERR Invalid node address specified: {}:{}", shown(2), shown(3)));
+        let ip: IpAddr = shown(2).parse().map_err(|_| invalid())?;
+        let port = u16::try_from(integer(args, 3)?).ok().filter(|&port| port != 0).ok_or_else(invalid)?;
+        let bus_port = match args.len() {
+            5 => u16::try_from(integer(args, 4)?).ok().filter(|&port| port != 0),
+            _ => port.checked_add(BUS_PORT_OFFSET),
+        };
+        let address = SocketAddr::new(ip, bus_port.ok_or_else(invalid)?);
+        let config = execution.executor.server.config.snapshot();
+        check_reach(&config, ip).map_err(|reason| CommandError::from(format!("ERR {reason}")))?;
+        park(execution, |call| Order::Meet(address, call))
+    }))
+}
+
+pub(super) fn forget(session: &mut Session<'_>) -> SessionResult {
+    node_of(session.server)?;
+    Ok(Outcome::Continue(|execution| {
+        let name = node_name(execution.args, 2)?;
+        let unknown = |_: &Server, _: &mut Topology| Err(format!("ERR Unknown node {name}").into());
+        let view = node_of(execution.executor.server)?.view();
+        if name == view.topology.myself().name {
+            return Err("ERR I tried hard but I can't forget myself...".into());
+        }
+        if view.topology.myself().primary() == Some(name) {
+            return Err("ERR Can't forget my master!".into());
+        }
+        change_topology(execution, unknown, |_, _| Ok(Change::Forget(name)))
+    }))
+}
+
+pub(super) fn replicate(session: &mut Session<'_>) -> SessionResult {
+    node_of(session.server)?;
+    Ok(Outcome::Continue(|execution| {
+        let primary = node_name(execution.args, 2)?;
+        let view = node_of(execution.executor.server)?.view();
+        let myself = view.topology.myself();
+        if view.topology.node(primary).is_none() {
+            return Err(format!("ERR Unknown node {primary}").into());
+        }
+        if primary == myself.name {
+            return Err("ERR Can't replicate myself".into());
+        }
+        if !myself.is_replica() && !is_empty(execution.executor.server) {
+            return Err("ERR To set a master the node must be empty and without assigned slots.".into());
+        }
+        let alone = |_: &Server, _: &mut Topology| Err("ERR Can't replicate myself".into());
+        change_topology(execution, alone, |_, topology| {
+            Ok(Change::Replicate { replica: topology.myself().name, primary })
+        })
+    }))
+}
+
+/// Handles SETSLOT. No slot is moved in this version, so a slot with an owner keeps it.
+pub(super) fn set_slot(session: &mut Session<'_>) -> SessionResult {
+    node_of(session.server)?;
+    let args = session.args;
+    slot(args, 2)?;
+    if args.len() == 4 && is_word(args, 3, "STABLE") {
+        session.reply.ok();
+        return Ok(Outcome::Done);
+    }
+    if args.len() == 5 && is_word(args, 3, "NODE") {
+        return Ok(Outcome::Continue(|execution| {
+            let (slot, owner) = (slot(execution.args, 2)?, node_name(execution.args, 4)?);
+            let edit = |_: &Server, topology: &mut Topology| match topology.owns(slot) {
+                _ if topology.myself().name != owner => Err(format!("ERR Unknown node {owner}").into()),
+                true => Ok(()),
+                false => topology.assign(&[slot]).map_err(refused),
+            };
+            change_topology(execution, edit, |_, _| Ok(Change::SetSlot { slot, owner }))
+        }));
+    }
+    if args.len() == 5 && (is_word(args, 3, "IMPORTING") || is_word(args, 3, "MIGRATING")) {
+        return Err(
+            "ERR CLUSTER SETSLOT: slots are moved by a migration, which is not available in this version"
+                .into(),
+        );
+    }
+    Err("ERR Invalid CLUSTER SETSLOT action or number of arguments. Try CLUSTER HELP".into())
+}
+
+/// Refuses a failover, which needs the detection of failures.
+pub(super) fn failover(session: &mut Session<'_>) -> SessionResult {
+    node_of(session.server)?;
+    Err("ERR CLUSTER FAILOVER is not available in this version".into())
 }

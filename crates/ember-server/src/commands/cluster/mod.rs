@@ -257,7 +257,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
             example: example("CLUSTER FAILOVER"),
             ..CHANGES
         },
-        changing::needs_agreement,
+        changing::failover,
     ),
     command(
         Spec {
@@ -277,7 +277,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
             example: example("CLUSTER FORGET a"),
             ..CHANGES
         },
-        changing::needs_agreement,
+        changing::forget,
     ),
     command(
         Spec {
@@ -344,7 +344,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
             example: example("CLUSTER MEET 127.0.0.1 7000"),
             ..CHANGES
         },
-        changing::needs_agreement,
+        changing::meet,
     ),
     command(
         Spec {
@@ -397,7 +397,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
             example: example("CLUSTER REPLICATE a"),
             ..CHANGES
         },
-        changing::needs_agreement,
+        changing::replicate,
     ),
     command(
         Spec {
@@ -441,7 +441,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
             example: example("CLUSTER SETSLOT 1 STABLE"),
             ..CHANGES
         },
-        changing::needs_agreement,
+        changing::set_slot,
     ),
     command(
         Spec {

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 use std::ops::RangeInclusive;
+use std::sync::atomic::Ordering;
 
+use ember_cluster::consensus::RaftRole;
 use ember_cluster::node::{Name, Node};
 use ember_cluster::slots::{SLOTS, slot_of};
 use ember_cluster::topology::{self, Topology};
@@ -12,6 +14,7 @@ use emberkv_core::commands::arguments::integer;
 use emberkv_core::error::CommandError;
 
 use super::node_of;
+use crate::cluster::bus::{Bus, LinkFacts};
 use crate::executor::session::{Outcome, Session, SessionResult};
 use crate::replication::link::Link;
 use crate::replication::primary::Primary;
@@ -26,7 +29,7 @@ pub(super) fn info(session: &mut Session<'_>) -> SessionResult {
     let mut line = |name: &str, value: &dyn std::fmt::Display| _ = write!(text, "{name}:{value}\r\n");
     line("cluster_state", if view.is_ok { &"ok" } else { &"fail" });
     line("cluster_slots_assigned", &assigned);
-    // Nodes exchange no messages, so none is known to have failed.
+    // Nothing detects failures of nodes.
     line("cluster_slots_ok", &assigned);
     line("cluster_slots_pfail", &0);
     line("cluster_slots_fail", &0);
@@ -34,8 +37,21 @@ pub(super) fn info(session: &mut Session<'_>) -> SessionResult {
     line("cluster_size", &topology.size());
     line("cluster_current_epoch", &topology.current_epoch());
     line("cluster_my_epoch", &topology.epoch_of(topology.myself()));
-    line("cluster_stats_messages_sent", &0);
-    line("cluster_stats_messages_received", &0);
+    let bus = Bus::of(session.server);
+    line("cluster_stats_messages_sent", &bus.sent.load(Ordering::Relaxed));
+    line("cluster_stats_messages_received", &bus.received.load(Ordering::Relaxed));
+    if let Some(status) = &*bus.status.lock() {
+        let role = match status.role {
+            RaftRole::Follower => "follower",
+            RaftRole::Candidate => "candidate",
+            RaftRole::Leader => "leader",
+        };
+        line("cluster_raft_role", &role);
+        line("cluster_raft_term", &status.term);
+        line("cluster_raft_leader", &status.leader.map_or(String::new(), |name| name.to_string()));
+        line("cluster_raft_commit_index", &status.commit);
+        line("cluster_raft_voters", &status.voters.len());
+    }
     line("total_cluster_links_buffer_limit_exceeded", &0);
     session.reply.verbatim(b"txt", text.as_bytes());
     Ok(Outcome::Done)
@@ -62,10 +78,26 @@ pub(super) fn my_shard_id(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Handles LINKS: nodes exchange no messages, so there are no connections.
 pub(super) fn links(session: &mut Session<'_>) -> SessionResult {
     node_of(session.server)?;
-    session.reply.array(0);
+    let links = Bus::of(session.server).links.lock().clone();
+    let reply = &mut *session.reply;
+    reply.array(links.len());
+    for LinkFacts { is_dialed, peer, created_ms } in links {
+        reply.map(6);
+        for (name, value) in [("direction", if is_dialed { "to" } else { "from" }), ("node", &peer)] {
+            reply.bulk(name.as_bytes());
+            reply.bulk(value.as_bytes());
+        }
+        reply.bulk(b"create-time");
+        reply.integer(created_ms);
+        reply.bulk(b"events");
+        reply.bulk(b"rw");
+        for name in ["send-buffer-allocated", "send-buffer-used"] {
+            reply.bulk(name.as_bytes());
+            reply.integer(0);
+        }
+    }
     Ok(Outcome::Done)
 }
 

@@ -1,0 +1,274 @@
+//! Nodes that agree on their topology: they form a cluster over the bus, change it, and keep it through crashes.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use ember_testkit::{RawClient, Server, Value, free_port, refusal, wait_until};
+
+use crate::{MODES, assert_error, assert_ok, builder, cluster_info, directory, program, remove, text};
+
+/// The election timeout of the nodes.
+const TIMEOUT: [&str; 2] = ["--cluster-node-timeout", "1000"];
+
+/// A node with its own directory, which can be killed and started again.
+struct Member {
+    port: u16,
+    directory: PathBuf,
+    arguments: Vec<String>,
+    server: Option<Server>,
+}
+
+impl Member {
+    fn start(mode: &[&str], arguments: &[&str]) -> Member {
+        let arguments = [mode, &TIMEOUT, arguments].concat().iter().map(|&word| word.to_owned()).collect();
+        let mut member = Member { port: free_port(), directory: directory(), arguments, server: None };
+        member.restart();
+        member
+    }
+
+    fn restart(&mut self) {
+        let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
+        let server = builder(&[]).arguments(&arguments).port(self.port).directory(&self.directory);
+        self.server = Some(server.start());
+    }
+
+    fn kill(&mut self) {
+        self.server.take().unwrap().crash();
+    }
+
+    fn client(&self) -> RawClient {
+        self.server.as_ref().unwrap().client()
+    }
+
+    fn name(&self) -> String {
+        text(&mut self.client(), "CLUSTER MYID")
+    }
+
+    fn meet(&self, other: &Member) {
+        assert_ok(&mut self.client(), &format!("CLUSTER MEET 127.0.0.1 {}", other.port));
+    }
+
+    /// Returns what the node knows: the lines of CLUSTER NODES without its own flag, sorted.
+    fn view(&self) -> Vec<String> {
+        let nodes = text(&mut self.client(), "CLUSTER NODES").replace("myself,", "");
+        let mut lines: Vec<String> = nodes.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    }
+}
+
+/// Starts nodes that form a cluster; the slots are assigned to the first three of them.
+fn start_group(mode: &[&str], count: usize, arguments: &[&str]) -> Vec<Member> {
+    let members: Vec<Member> = (0..count).map(|_| Member::start(mode, arguments)).collect();
+    for (member, range) in members.iter().zip(["0 5460", "5461 10922", "10923 16383"]) {
+        assert_ok(&mut member.client(), &format!("CLUSTER ADDSLOTSRANGE {range}"));
+    }
+    for member in &members[1..] {
+        member.meet(&members[0]);
+    }
+    wait_for_agreement(&members);
+    members
+}
+
+/// Waits until all running nodes know the same nodes and slots.
+fn wait_for_agreement(members: &[Member]) {
+    wait_until("all nodes agree", || {
+        let mut running = members.iter().filter(|member| member.server.is_some());
+        let first = running.next().unwrap().view();
+        first.len() == members.len() && running.all(|member| member.view() == first)
+    });
+}
+
+fn stop(members: Vec<Member>) {
+    for member in members {
+        drop(member.server);
+        remove(&member.directory);
+    }
+}
+
+#[test]
+fn nodes_that_meet_form_a_cluster_and_agree_on_changes() {
+    for mode in MODES {
+        let members = start_group(mode, 3, &[]);
+        for member in &members {
+            let client = &mut member.client();
+            assert_eq!(cluster_info(client, "cluster_state"), "ok");
+            assert_eq!(cluster_info(client, "cluster_known_nodes"), "3");
+            assert_eq!(cluster_info(client, "cluster_slots_assigned"), "16384");
+        }
+        wait_until("three nodes vote", || {
+            cluster_info(&mut members[1].client(), "cluster_raft_voters") == "3"
+        });
+        // Slot 15495 belongs to the third node.
+        let moved = format!("MOVED 15495 127.0.0.1:{}", members[2].port);
+        assert_error(&mut members[0].client(), "SET a 1", &moved);
+        assert_ok(&mut members[2].client(), "SET a 1");
+        // Any node changes the cluster; the reply means that the change is in effect there.
+        let client = &mut members[1].client();
+        assert_ok(client, "CLUSTER DELSLOTS 15495");
+        assert_error(client, "CLUSTER DELSLOTS 15495", "ERR Slot 15495 is already unassigned");
+        assert_error(client, "CLUSTER ADDSLOTS 0", "ERR Slot 0 is already busy");
+        assert_eq!(cluster_info(client, "cluster_slots_assigned"), "16383");
+        wait_for_agreement(&members);
+        assert_ok(client, "CLUSTER ADDSLOTS 15495");
+        assert_ok(client, &format!("CLUSTER SETSLOT 15495 NODE {}", members[1].name()));
+        wait_for_agreement(&members);
+        let moved = format!("MOVED 15495 127.0.0.1:{}", members[1].port);
+        assert_error(&mut members[0].client(), "GET a", &moved);
+        stop(members);
+    }
+}
+
+#[test]
+fn every_node_can_be_killed_and_keeps_the_topology() {
+    let mut members = start_group(MODES[0], 3, &[]);
+    wait_until("three nodes vote", || cluster_info(&mut members[0].client(), "cluster_raft_voters") == "3");
+    for victim in 0..3 {
+        members[victim].kill();
+        // The others are a majority, after an election if the leader was killed.
+        let other = (victim + 1) % 3;
+        let slot = 100 + victim;
+        let is_ok = |line: &str| members[other].client().run(line) == Value::ok();
+        wait_until("a change is possible", || is_ok(&format!("CLUSTER DELSLOTS {slot}")));
+        wait_until("a change is possible", || is_ok(&format!("CLUSTER ADDSLOTS {slot}")));
+        members[victim].restart();
+        wait_for_agreement(&members);
+        let owned =
+            members[victim].view().iter().find(|line| line.starts_with(&members[other].name())).cloned();
+        assert!(owned.is_some());
+    }
+    for member in &mut members {
+        member.kill();
+    }
+    members.iter_mut().for_each(Member::restart);
+    wait_for_agreement(&members);
+    assert_eq!(cluster_info(&mut members[2].client(), "cluster_slots_assigned"), "16384");
+    stop(members);
+}
+
+#[test]
+fn without_a_majority_a_change_fails_and_the_slots_are_served() {
+    let mut members = start_group(MODES[0], 3, &[]);
+    wait_until("three nodes vote", || cluster_info(&mut members[0].client(), "cluster_raft_voters") == "3");
+    members[1].kill();
+    members[2].kill();
+    let client = &mut members[0].client();
+    let error = client.run("CLUSTER DELSLOTS 0");
+    assert!(matches!(error, Value::Error(_)), "{error:?}");
+    assert_ok(client, "SET {42} 1");
+    members[1].restart();
+    wait_until("a change is possible", || client.run("CLUSTER DELSLOTS 5460") == Value::ok());
+    stop(members);
+}
+
+#[test]
+fn a_node_becomes_a_replica_and_copies_its_primary() {
+    for mode in MODES {
+        let members = start_group(mode, 4, &[]);
+        assert_ok(&mut members[2].client(), "SET a 1");
+        let (primary, replica) = (members[2].name(), members[3].name());
+        assert_ok(&mut members[3].client(), &format!("CLUSTER REPLICATE {primary}"));
+        wait_for_agreement(&members);
+        let client = &mut members[3].client();
+        assert_ok(client, "READONLY");
+        wait_until("the data are copied", || client.run("GET a") == Value::from("1"));
+        let line = members[0].view().into_iter().find(|line| line.starts_with(&replica)).unwrap();
+        assert!(line.contains(&format!(" slave {primary} ")), "{line}");
+        stop(members);
+    }
+}
+
+#[test]
+fn a_removed_node_owns_nothing_and_can_join_again() {
+    let mut members = start_group(MODES[0], 4, &[]);
+    let name = members[3].name();
+    for member in &members[..3] {
+        // As redis-cli does, all nodes are asked.
+        assert_ok(&mut member.client(), &format!("CLUSTER FORGET {name}"));
+    }
+    assert_ok(&mut members[3].client(), "CLUSTER RESET SOFT");
+    assert_eq!(cluster_info(&mut members[3].client(), "cluster_known_nodes"), "1");
+    let left = members.pop().unwrap();
+    wait_for_agreement(&members);
+    left.meet(&members[1]);
+    members.push(left);
+    wait_for_agreement(&members);
+    // The leader can leave, too: another node is elected.
+    let last = members.pop().unwrap();
+    assert_ok(&mut last.client(), "CLUSTER RESET HARD");
+    wait_for_agreement(&members);
+    members.push(last);
+    stop(members);
+}
+
+#[test]
+fn two_clusters_and_overlapping_slots_are_refused() {
+    let members = start_group(MODES[0], 3, &[]);
+    let other = Member::start(MODES[0], &[]);
+    assert_ok(&mut other.client(), "CLUSTER ADDSLOTS 5");
+    let line = format!("CLUSTER MEET 127.0.0.1 {}", members[0].port);
+    let error = other.client().run(&line);
+    assert!(error.text().contains("slot 5 belongs to both node"), "{error:?}");
+    let second = Member::start(MODES[0], &[]);
+    second.meet(&other);
+    let error = second.client().run(&line);
+    assert!(error.text().contains("both nodes are members of clusters"), "{error:?}");
+    stop(members);
+    stop(vec![other, second]);
+}
+
+#[test]
+fn nodes_with_another_secret_do_not_meet() {
+    let one = Member::start(MODES[0], &["--cluster-auth-pass", "secret"]);
+    let other = Member::start(MODES[0], &["--cluster-auth-pass", "another"]);
+    let third = Member::start(MODES[0], &["--cluster-auth-pass", "secret"]);
+    let error = other.client().run(&format!("CLUSTER MEET 127.0.0.1 {}", one.port));
+    assert!(error.text().contains("no answer"), "{error:?}");
+    third.meet(&one);
+    assert_eq!(cluster_info(&mut one.client(), "cluster_known_nodes"), "2");
+    stop(vec![one, other, third]);
+}
+
+#[test]
+fn nodes_beyond_the_loopback_interface_need_a_secret() {
+    let open = Member::start(MODES[0], &[]);
+    let error = open.client().run("CLUSTER MEET 192.0.2.1 7000");
+    assert!(error.text().contains("cluster-unauthenticated yes"), "{error:?}");
+    stop(vec![open]);
+}
+
+#[test]
+fn a_node_begins_a_cluster_with_all_slots() {
+    let member = Member::start(MODES[0], &["--cluster-bootstrap", "yes"]);
+    let client = &mut member.client();
+    wait_until("all slots are assigned", || cluster_info(client, "cluster_slots_assigned") == "16384");
+    assert_eq!(cluster_info(client, "cluster_raft_role"), "leader");
+    assert_ok(client, "SET key value");
+    stop(vec![member]);
+}
+
+#[test]
+fn damaged_and_missing_files_of_the_agreement_stop_the_start() {
+    let mut members = start_group(MODES[0], 3, &[]);
+    members[0].kill();
+    let start = |member: &Member| {
+        let mut command = Command::new(program());
+        command.current_dir(&member.directory).args(["--cluster-enabled", "yes", "--save", ""]);
+        refusal(command.args(["--port", &member.port.to_string()]))
+    };
+    let log = members[0].directory.join("raft/log");
+    let whole = std::fs::read(&log).unwrap();
+    let mut damaged = whole.clone();
+    damaged[20] ^= 1;
+    std::fs::write(&log, damaged).unwrap();
+    let error = start(&members[0]);
+    assert!(error.contains("raft/log: line 1: the line is damaged"), "{error}");
+    assert!(error.contains("CLUSTER FORGET"), "{error}");
+    std::fs::remove_file(&log).unwrap();
+    let error = start(&members[0]);
+    assert!(error.contains("raft beside the file is missing or incomplete"), "{error}");
+    std::fs::write(&log, whole).unwrap();
+    members[0].restart();
+    wait_for_agreement(&members);
+    stop(members);
+}
