@@ -155,10 +155,48 @@ fn without_a_majority_a_change_fails_and_the_slots_are_served() {
     let client = &mut members[0].client();
     let error = client.run("CLUSTER DELSLOTS 0");
     assert!(matches!(error, Value::Error(_)), "{error:?}");
-    assert_ok(client, "SET {42} 1");
+    // The slot of this key is 5061.
+    assert_ok(client, "SET bar 1");
     members[1].restart();
     wait_until("a change is possible", || client.run("CLUSTER DELSLOTS 5460") == Value::ok());
     stop(members);
+}
+
+#[test]
+fn a_frozen_leader_is_replaced_and_follows_afterwards() {
+    let members = start_group(MODES[0], 3, &[]);
+    wait_until("three nodes vote", || cluster_info(&mut members[0].client(), "cluster_raft_voters") == "3");
+    let role = |member: &Member| cluster_info(&mut member.client(), "cluster_raft_role");
+    let leader = members.iter().position(|member| role(member) == "leader").unwrap();
+    let others: Vec<&Member> = members.iter().filter(|member| member.port != members[leader].port).collect();
+    members[leader].server.as_ref().unwrap().signal("STOP");
+    wait_until("another node leads", || others.iter().any(|member| role(member) == "leader"));
+    assert_ok(&mut others[0].client(), "CLUSTER DELSLOTS 7");
+    members[leader].server.as_ref().unwrap().signal("CONT");
+    wait_for_agreement(&members);
+    wait_until("the old leader follows", || role(&members[leader]) == "follower");
+    assert_eq!(cluster_info(&mut members[leader].client(), "cluster_slots_assigned"), "16383");
+    stop(members);
+}
+
+#[test]
+fn nodes_with_a_written_file_form_a_cluster_when_one_begins_it() {
+    let mut nodes = crate::start_nodes(MODES[0], &TIMEOUT, &crate::THREE);
+    let first = nodes.remove(0);
+    let (port, directory) = (first.port, first.server.crash());
+    let arguments = [&TIMEOUT[..], &["--cluster-bootstrap", "yes"]].concat();
+    let server = builder(MODES[0]).arguments(&arguments).port(port).directory(directory).start();
+    nodes.insert(0, crate::Node { server, port, name: first.name });
+    wait_until("all nodes are members", || {
+        nodes.iter().all(|node| text(&mut node.client(), "CLUSTER INFO").contains("cluster_raft_voters:3"))
+    });
+    assert_ok(&mut nodes[2].client(), "CLUSTER DELSLOTS 3");
+    for node in &nodes {
+        wait_until("the change arrives", || {
+            cluster_info(&mut node.client(), "cluster_slots_assigned") == "16383"
+        });
+    }
+    crate::stop(nodes);
 }
 
 #[test]
