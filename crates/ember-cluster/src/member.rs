@@ -881,8 +881,8 @@ impl Member {
         if leader != old_leader
             && let Some(leader) = leader
         {
-            let who = if leader == self.me() { "this node" } else { "another node" };
-            self.out.notes.push(format!("leader of term {}: {who}, {leader}", raft.term()));
+            let shown = if leader == self.me() { "this node" } else { "another node" };
+            self.out.notes.push(format!("leader of term {}: {shown}, {leader}", raft.term()));
         }
         if voters != old_voters {
             self.out.notes.push(format!("{} nodes vote on changes of the topology", voters.len()));

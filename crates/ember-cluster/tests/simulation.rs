@@ -172,7 +172,8 @@ impl World {
         let disk = &mut node.disk;
         match self.flaw {
             Flaw::ForgottenVotes => {
-                let term = disk.log.last().1.max(disk.vote.term.saturating_sub(1));
+                // The vote of the term before is what was durable.
+                let term = disk.log.last().1.max(disk.topology.group().map_or(0, |group| group.term));
                 disk.vote = Vote { term, candidate: None };
             }
             Flaw::ForgottenEntries => {

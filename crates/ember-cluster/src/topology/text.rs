@@ -112,7 +112,7 @@ pub(crate) fn address_word(node: &Node) -> String {
 }
 
 /// Appends the words after the address. The times of the last PING and PONG are 0, and the link is always connected,
-/// because nodes exchange no messages.
+/// because nothing detects failures.
 fn finish(topology: &Topology, node: &Node, ranges: &[RangeInclusive<u16>], text: &mut String) {
     let myself = if topology.is_myself(node) { "myself," } else { "" };
     let (role, primary) = match &node.role {

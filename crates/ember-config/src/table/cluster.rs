@@ -7,7 +7,7 @@ use crate::parameter::{Field, Kind, Parameter};
 use crate::stored::{Form, check_host_name, check_ipv4, check_ipv6, check_node_name, check_source_address};
 use crate::value::{EndpointType, parse_line};
 
-const REASON: &str = "nodes do not exchange messages in this version";
+const REASON: &str = "this version has no use for it";
 
 const PORT: RangeInclusive<i64> = 0..=65535;
 
@@ -48,8 +48,9 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         aliases: &[],
         kind: Kind::Secret { field: field!(cluster_auth_pass), file: Some(field!(cluster_auth_pass_file)) },
         default: "",
-        mutable: false,
-        about: "The secret of all nodes of a cluster, with which they prove to each other that they belong to it. On the \
+        mutable: true,
+        about: "The secret of all nodes of a cluster, with which they prove to each other that they belong to it; a change \
+                concerns new connections. On the \
                 command line every user of the machine can read it: prefer `cluster-auth-pass-file`.",
     },
     Parameter {

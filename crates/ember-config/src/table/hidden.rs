@@ -23,7 +23,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "cluster-ping-interval",
         Form::Integer(0..=i64::MAX),
         "0",
-        "nodes do not exchange messages in this version",
+        "this version has no use for it",
         "The interval in milliseconds at which nodes send PING to each other; 0 for the default.",
     ),
     Parameter {

@@ -2,7 +2,8 @@
 
 /// The names of secret parameters in `CONFIG SET`, in lower case. A test of the server compares them with its table of
 /// parameters.
-pub const SECRET_PARAMETERS: [&str; 7] = [
+pub const SECRET_PARAMETERS: [&str; 8] = [
+    "cluster-auth-pass",
     "masterauth",
     "masteruser",
     "primaryauth",

@@ -1,4 +1,4 @@
-//! The files of the agreement, in the directory `raft` beside the file of the topology: the vote and the log.
+//! The files of the agreement, in the directory `raft` next to the file of the topology: the vote and the log.
 //!
 //! ```text
 //! vote   ember-vote 1 <group> <node> <term> <candidate or -> crc=…      replaced as a whole

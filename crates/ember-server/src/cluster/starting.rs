@@ -73,9 +73,9 @@ fn stored_agreement(config: &Config, topology: &mut Topology) -> Result<Option<S
     }
     let what = if stored.is_some() { "is that of another cluster" } else { "is missing or incomplete" };
     Err(format!(
-        "{}: the node is a member of a cluster, but the directory raft beside the file {what}. Restore the whole directory \
-         of this node from a copy that is not older than its last run, or start it with an empty directory as a new node, and \
-         remove the old one with CLUSTER FORGET",
+        "{}: the node is a member of a cluster, but the directory raft next to the file {what}. Restore the whole \
+         directory of this node from a copy that is not older than its last run, or start it with an empty directory as a \
+         new node, and remove the old one with CLUSTER FORGET",
         path.display()
     ))
 }

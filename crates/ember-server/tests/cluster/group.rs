@@ -304,7 +304,7 @@ fn damaged_and_missing_files_of_the_agreement_stop_the_start() {
     assert!(error.contains("CLUSTER FORGET"), "{error}");
     std::fs::remove_file(&log).unwrap();
     let error = start(&members[0]);
-    assert!(error.contains("raft beside the file is missing or incomplete"), "{error}");
+    assert!(error.contains("raft next to the file is missing or incomplete"), "{error}");
     std::fs::write(&log, whole).unwrap();
     members[0].restart();
     wait_for_agreement(&members);

@@ -107,7 +107,7 @@ pub(super) fn key_slot(session: &mut Session<'_>) -> SessionResult {
     Ok(Outcome::Done)
 }
 
-/// Handles COUNT-FAILURE-REPORTS: nodes exchange no reports.
+/// Handles COUNT-FAILURE-REPORTS: nodes exchange no reports of failures.
 pub(super) fn count_failure_reports(session: &mut Session<'_>) -> SessionResult {
     known_node(&node_of(session.server)?.view().topology, session.args)?;
     session.reply.integer(0);
@@ -233,7 +233,7 @@ fn own_offset(server: &Server) -> u64 {
     }
 }
 
-/// Writes a node for CLUSTER SHARDS. The offsets of other nodes are 0, because nodes exchange no messages.
+/// Writes a node for CLUSTER SHARDS. The offsets of other nodes are 0, because they are not exchanged.
 fn write_details(config: &Config, node: &Node, offset: u64, reply: &mut Reply) {
     let address = &node.address;
     let ports = [("port", address.port), ("tls-port", address.tls_port)];
