@@ -37,9 +37,9 @@ pub(super) enum Stored {
 /// A state of a key with the change that has created it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Version {
-    /// The number of the change; 0 for a base.
+    /// The number of the change; of a base, that of the last change before it, or 0.
     pub(super) number: u64,
-    /// The Unix time in ms of the change.
+    /// The Unix time in ms of the change; the minimum for a base.
     pub(super) at_ms: i64,
     /// What has changed the key.
     pub(super) operation: &'static str,
@@ -250,7 +250,8 @@ impl Index {
         for (swap, end) in ends {
             let key = (named, Box::from(name));
             let of_key = self.keys.get(&key).into_iter().flatten();
-            let within = of_key.filter(|version| (from..end).contains(&version.number));
+            let within =
+                of_key.filter(|version| version.at_ms != i64::MIN && (from..end).contains(&version.number));
             all.extend(within.map(|version| (*version, Found::Stored(version.stored))));
             if let Some(swap) = swap {
                 let before = self.at_number(database, name, end - 1);
@@ -342,7 +343,7 @@ impl Index {
             let Some(remaining) = Index::remaining(list, oldest, forgettable) else { return false };
             list.drain(..remaining.start);
             if let Some(base) = list.front_mut().filter(|version| version.number < oldest.number) {
-                (base.number, base.at_ms) = (0, i64::MIN);
+                base.at_ms = i64::MIN;
             }
             list.iter_mut().for_each(|version| version.leave(leaving, carried));
             list.shrink_to(list.len() * 2);
