@@ -276,7 +276,7 @@ fn random_commands_have_the_same_replies() {
             let mut count = 0;
             while count < commands() / 4 {
                 pair.history.clear();
-                let mut batch = Vec::new();
+                let mut batch = vec![words("DEL missing")];
                 for key in ["k0", "k1"] {
                     let document = object(&mut random, 0);
                     batch.push(bytes(&["JSON.SET".into(), key.into(), "$".into(), document]));

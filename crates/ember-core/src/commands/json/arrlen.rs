@@ -4,6 +4,7 @@ use super::access::{self, MISSING_KEY, READ, missing_path, missing_path_or, repl
 use crate::call::{AttemptResult, Call, DataCommand, Run};
 use crate::spec::{Command, Example, Spec};
 use crate::types::json::packed::{self, View};
+use crate::types::json::path::Path;
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
@@ -23,17 +24,16 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 
 fn arrlen(call: &mut Call<'_, '_>) -> AttemptResult {
     access::read(call, 1, |json, args, reply| {
-        let path = access::path(args, 2);
         let Some(json) = json else {
-            return match path {
-                Ok(path) if path.is_legacy => {
-                    reply.null();
-                    Ok(())
-                }
-                _ => Err(MISSING_KEY.into()),
-            };
+            // Without a document, the path need not be valid.
+            let is_legacy = args.get(2).is_none_or(Path::is_legacy_text);
+            if is_legacy {
+                reply.null();
+                return Ok(());
+            }
+            return Err(MISSING_KEY.into());
         };
-        let path = path?;
+        let path = access::path(args, 2)?;
         let mut found = select(json, &path)?;
         if path.is_legacy {
             found.truncate(1);
