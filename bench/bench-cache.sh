@@ -27,7 +27,7 @@ CACHE_TRACE_LIMIT=${CACHE_TRACE_LIMIT:-12mb}
 CACHE_READS=${CACHE_READS:-900000}
 CACHE_KEYS=${CACHE_KEYS:-400000}
 CACHE_SECONDS=${CACHE_SECONDS:-30}
-CACHE_POLICIES=${CACHE_POLICIES:-"allkeys-lru allkeys-lfu allkeys-history"}
+CACHE_POLICIES=${CACHE_POLICIES:-"allkeys-lru allkeys-lfu allkeys-ghosts"}
 CACHE_TRACES=${CACHE_TRACES:-"shift zipf twitter ycsb scan"}
 CACHE_VALUE_BYTES=500
 PORTIONS=60
@@ -175,7 +175,7 @@ for trace in $CACHE_TRACES; do
     for policy in $CACHE_POLICIES; do
         for name in "${servers[@]}"; do
             # Only ember has this policy.
-            [ "$policy" != allkeys-history ] || [ "$name" = ember ] || continue
+            [ "$policy" != allkeys-ghosts ] || [ "$name" = ember ] || continue
             measure_hits "$name" "$policy" "$limit"
             table_row "$trace, $name, $policy" "${cells[0]}" "$(redis-cli -p "$started_port" DBSIZE)" "${cells[@]:1}"
             bench_cleanup_servers

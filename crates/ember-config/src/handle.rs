@@ -312,7 +312,7 @@ mod tests {
         let handle = handle();
         let policies = "argument(s) must be one of the following: volatile-lru, volatile-lfu, volatile-random, \
                         volatile-ttl, allkeys-lru, allkeys-lfu, allkeys-random, noeviction, \
-                        allkeys-history";
+                        allkeys-ghosts";
         for (name, value, error) in [
             ("MaxMemory", "10%", "argument must be a memory value"),
             ("DataBases", "3", "can't set immutable config"),

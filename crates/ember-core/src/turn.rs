@@ -25,7 +25,7 @@ pub struct KeyspaceCounters {
     pub expired_fields: u64,
     /// The number of evicted keys.
     pub evicted: u64,
-    /// The number of created keys that were evicted before, according to the history of evicted keys.
+    /// The number of created keys that were evicted before, according to the ghosts of evicted keys.
     pub recalled: u64,
     /// The number of changes of keys.
     pub changes: u64,
@@ -107,7 +107,7 @@ pub struct Turn {
     pub now_ms: i64,
     /// The Unix time in ms to record for a use of a key or consumer while the journal is replayed, instead of `now_ms`.
     pub recorded_ms: Option<i64>,
-    /// The tick of [`Turnover`](crate::eviction::history::Turnover), read once for each turn and after each eviction.
+    /// The tick of [`Turnover`](crate::eviction::ghosts::Turnover), read once for each turn and after each eviction.
     pub now_tick: u16,
     /// The settings; they change only when the configuration changes.
     pub settings: Settings,

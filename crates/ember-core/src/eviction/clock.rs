@@ -1,6 +1,6 @@
 //! The eviction clocks of keys when they are created and when they are used.
 
-use super::history;
+use super::ghosts;
 use super::policy::{
     CLOCK_MASK, EvictionPolicy, LFU_INITIAL, LRU_TICK_MS, idle_seconds_at, lfu_counter_at, lfu_minutes,
     lru_now,
@@ -12,7 +12,7 @@ impl Turn {
     #[inline]
     pub fn new_clock(&self) -> u32 {
         if self.settings.policy.counts_uses() {
-            self.frequency_clock(if self.settings.policy.has_history() { 0 } else { LFU_INITIAL })
+            self.frequency_clock(if self.settings.policy.has_ghosts() { 0 } else { LFU_INITIAL })
         } else {
             lru_now(self.clock_ms())
         }
@@ -27,7 +27,7 @@ impl Turn {
     /// Returns the eviction clock after a use, under a policy that counts uses.
     fn counted_clock(&mut self, clock: u32) -> u32 {
         let mut counter = self.frequency(clock);
-        if self.settings.policy.has_history() {
+        if self.settings.policy.has_ghosts() {
             return self.counted_up(counter);
         }
         if counter < u8::MAX {
@@ -39,22 +39,22 @@ impl Turn {
         self.frequency_clock(counter)
     }
 
-    /// Returns the clock of a key with this counter after a use, under the policy with a history.
+    /// Returns the clock of a key with this counter after a use, under the policy with ghosts.
     fn counted_up(&self, counter: u8) -> u32 {
-        self.frequency_clock(counter + u8::from(counter < history::COUNTER_MAX))
+        self.frequency_clock(counter + u8::from(counter < ghosts::COUNTER_MAX))
     }
 
     /// Returns the counter of uses in `clock`, decayed until now: the reply of `OBJECT FREQ`.
     pub fn frequency(&self, clock: u32) -> u8 {
-        if self.settings.policy.has_history() {
-            history::counter_at(self.now_tick, clock)
+        if self.settings.policy.has_ghosts() {
+            ghosts::counter_at(self.now_tick, clock)
         } else {
             lfu_counter_at(self.clock_ms(), self.settings.lfu_decay_minutes, clock)
         }
     }
 
     /// Returns the eviction clock of a key that is created after it was evicted with this counter of uses: the creation
-    /// counts as a use, too. `clock` is the clock of the key without the history.
+    /// counts as a use, too. `clock` is the clock of the key without its ghost.
     pub(crate) fn recalled_clock(&self, clock: u32, counter: u8) -> u32 {
         self.counted_up(counter.max(self.frequency(clock)))
     }
@@ -74,7 +74,7 @@ impl Turn {
     /// Returns the eviction clock, under a policy that counts uses, of a key with this counter.
     pub fn frequency_clock(&self, counter: u8) -> u32 {
         match self.settings.policy {
-            EvictionPolicy::AllkeysHistory => history::clock_with(self.now_tick, counter),
+            EvictionPolicy::AllkeysGhosts => ghosts::clock_with(self.now_tick, counter),
             _ => lfu_minutes(self.clock_ms()) << 8 | u32::from(counter),
         }
     }

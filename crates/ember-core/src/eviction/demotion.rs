@@ -95,7 +95,7 @@ impl Demoter {
                 }
             }
             keyspace.publish_bytes(keyspace.release(shard, data));
-            if turn.settings.policy.has_history() {
+            if turn.settings.policy.has_ghosts() {
                 demoted_bytes.into_iter().for_each(|bytes| keyspace.count_turnover(bytes, turn));
             }
             is_fruitful |= !freed.is_empty() || !shared.is_empty() || !has_space;
@@ -191,7 +191,7 @@ impl Turn {
             EvictionPolicy::AllkeysLfu | EvictionPolicy::VolatileLfu => {
                 u64::from(u8::MAX - self.frequency(clock))
             }
-            EvictionPolicy::AllkeysHistory => self.rarity(clock),
+            EvictionPolicy::AllkeysGhosts => self.rarity(clock),
             _ => u64::from(lru_now(self.clock_ms()).wrapping_sub(clock) & CLOCK_MASK),
         }
     }

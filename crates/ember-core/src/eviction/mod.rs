@@ -7,7 +7,7 @@
 
 mod clock;
 pub mod demotion;
-pub mod history;
+pub mod ghosts;
 pub mod policy;
 
 pub use policy::{ClockReading, EvictionPolicy};
@@ -35,17 +35,17 @@ impl Turn {
             EvictionPolicy::AllkeysLfu | EvictionPolicy::VolatileLfu => {
                 u64::from(u8::MAX - self.frequency(entry.clock()))
             }
-            EvictionPolicy::AllkeysHistory => self.rarity(entry.clock()),
+            EvictionPolicy::AllkeysGhosts => self.rarity(entry.clock()),
             EvictionPolicy::VolatileTtl => u64::MAX - entry.expire_at_ms().unwrap_or(i64::MAX).max(0) as u64,
             EvictionPolicy::AllkeysRandom | EvictionPolicy::VolatileRandom | EvictionPolicy::NoEviction => 0,
         }
     }
 
-    /// Returns how rarely a key was used, under the policy with a history: keys with a lower counter have a larger
+    /// Returns how rarely a key was used, under the policy with ghosts: keys with a lower counter have a larger
     /// result, and so have keys with an equal counter that were not used for longer.
     fn rarity(&self, clock: u32) -> u64 {
-        let counter = history::counter_at(self.now_tick, clock);
-        u64::from(u8::MAX - counter) << 16 | u64::from(history::idle_ticks_at(self.now_tick, clock))
+        let counter = ghosts::counter_at(self.now_tick, clock);
+        u64::from(u8::MAX - counter) << 16 | u64::from(ghosts::idle_ticks_at(self.now_tick, clock))
     }
 }
 
@@ -107,7 +107,7 @@ impl Evictor {
                 if turn.journal.captures() {
                     data.mark_for_server(candidate.database, at, "evicted", turn);
                 }
-                let counter = turn.settings.policy.has_history().then(|| turn.frequency(entry.clock()));
+                let counter = turn.settings.policy.has_ghosts().then(|| turn.frequency(entry.clock()));
                 let removed = data.remove(candidate.database, at);
                 if let Some(counter) = counter {
                     data.remember_evicted(hash, counter);

@@ -2,12 +2,12 @@
 //!
 //! The clock has 24 bits. Under the LRU policies (and all others but LFU, so that `OBJECT IDLETIME` works) it contains
 //! the time of the last use in quarter seconds, which wraps after 48 days. Under LFU the low 8 bits are a logarithmic
-//! counter and the high 16 bits are the minute of the counter's last decay, as in Redis. Under `allkeys-history` the low
-//! 8 bits are a counter and the high 16 bits are the tick of the last use ([`super::history`]).
+//! counter and the high 16 bits are the minute of the counter's last decay, as in Redis. Under `allkeys-ghosts` the low
+//! 8 bits are a counter and the high 16 bits are the tick of the last use ([`super::ghosts`]).
 
 use std::fmt;
 
-use super::history;
+use super::ghosts;
 
 /// The unit of the LRU clock, in ms.
 pub(super) const LRU_TICK_MS: i64 = 250;
@@ -40,7 +40,7 @@ pub enum EvictionPolicy {
     #[default]
     NoEviction,
     /// Evicts any key, least frequently used first; uses before an eviction count, too.
-    AllkeysHistory,
+    AllkeysGhosts,
 }
 
 impl EvictionPolicy {
@@ -54,7 +54,7 @@ impl EvictionPolicy {
         EvictionPolicy::AllkeysLfu,
         EvictionPolicy::AllkeysRandom,
         EvictionPolicy::NoEviction,
-        EvictionPolicy::AllkeysHistory,
+        EvictionPolicy::AllkeysGhosts,
     ];
 
     /// The names of the policies in the configuration, in the order of [`EvictionPolicy::ALL`].
@@ -67,7 +67,7 @@ impl EvictionPolicy {
         "allkeys-lfu",
         "allkeys-random",
         "noeviction",
-        "allkeys-history",
+        "allkeys-ghosts",
     ];
 
     /// Returns whether eviction clocks contain a counter of uses under this policy.
@@ -75,14 +75,14 @@ impl EvictionPolicy {
     pub fn counts_uses(self) -> bool {
         matches!(
             self,
-            EvictionPolicy::AllkeysLfu | EvictionPolicy::VolatileLfu | EvictionPolicy::AllkeysHistory
+            EvictionPolicy::AllkeysLfu | EvictionPolicy::VolatileLfu | EvictionPolicy::AllkeysGhosts
         )
     }
 
-    /// Returns whether the policy keeps a history of evicted keys.
+    /// Returns whether the policy keeps ghosts of evicted keys.
     #[inline]
-    pub fn has_history(self) -> bool {
-        self == EvictionPolicy::AllkeysHistory
+    pub fn has_ghosts(self) -> bool {
+        self == EvictionPolicy::AllkeysGhosts
     }
 
     /// Returns whether the policy evicts by the time of the last use.
@@ -142,7 +142,7 @@ pub struct ClockReading {
     pub lfu_decay_minutes: u32,
     /// The moment for which clocks are read, as Unix time in ms.
     pub now_ms: i64,
-    /// The moment for which clocks are read, as a tick of [`history::Turnover`].
+    /// The moment for which clocks are read, as a tick of [`ghosts::Turnover`].
     pub now_tick: u16,
 }
 
@@ -153,8 +153,8 @@ impl ClockReading {
 
     /// Returns the counter of uses in `clock`; `None` if the policy counts no uses.
     pub fn frequency(&self, clock: u32) -> Option<u8> {
-        if self.policy.has_history() {
-            return Some(history::counter_at(self.now_tick, clock));
+        if self.policy.has_ghosts() {
+            return Some(ghosts::counter_at(self.now_tick, clock));
         }
         let minutes = (Self::AHEAD_MAX_MS / 60_000) as u32;
         let ahead = (clock >> 8).wrapping_sub(lfu_minutes(self.now_ms)) & 0xFFFF;

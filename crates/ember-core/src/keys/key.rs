@@ -203,8 +203,8 @@ impl<'x> Key<'x> {
     /// existed before the call.
     #[inline]
     fn insert(&mut self, value: NewValue<'_>, expire_at_ms: Option<i64>, clock: u32) {
-        let has_history = self.turn.settings.policy.has_history();
-        let clock = if has_history { self.recalled_clock(clock) } else { clock };
+        let has_ghosts = self.turn.settings.policy.has_ghosts();
+        let clock = if has_ghosts { self.recalled_clock(clock) } else { clock };
         let bytes = match &value {
             NewValue::Int(_) | NewValue::External(_) => 0,
             NewValue::Bytes(bytes) | NewValue::Edited(bytes) => bytes.len(),

@@ -28,7 +28,7 @@ use crate::entries::hash::{
     HashFunction, KeyHash, KeyHasher, SHARD_BITS, SLOTS_PER_SHARD, shards_of_slot, slot_at,
 };
 use crate::entries::table::SLOTS_PER_GROUP;
-use crate::eviction::history::Turnover;
+use crate::eviction::ghosts::Turnover;
 use crate::memory::prefetch;
 use crate::sync::{Mutex, MutexGuard};
 use crate::turn::Turn;
@@ -122,8 +122,8 @@ pub struct Keyspace {
     used_bytes: AtomicI64,
     held_back: Arc<HeldBack>,
     turnover: Turnover,
-    /// Whether a shard may have a history of evicted keys.
-    has_history: AtomicBool,
+    /// Whether a shard may have ghosts of evicted keys.
+    has_ghosts: AtomicBool,
 }
 
 /// The options of a new [`Keyspace`].
@@ -176,7 +176,7 @@ impl Keyspace {
             used_bytes: AtomicI64::new(0),
             held_back: Arc::default(),
             turnover: Turnover::default(),
-            has_history: AtomicBool::new(false),
+            has_ghosts: AtomicBool::new(false),
         })
     }
 
@@ -331,27 +331,27 @@ impl Keyspace {
         self.used_bytes.load(Ordering::Relaxed).max(0) as usize
     }
 
-    /// Returns the clock of the policy with a history of evicted keys.
+    /// Returns the clock of the policy with ghosts.
     #[inline]
     pub fn turnover_tick(&self) -> u16 {
         self.turnover.tick()
     }
 
-    /// Counts an evicted entry, or one whose value was demoted, under the policy with a history, and updates the turn's
+    /// Counts an evicted entry, or one whose value was demoted, under the policy with ghosts, and updates the turn's
     /// tick.
     pub(crate) fn count_turnover(&self, entry_bytes: usize, turn: &mut Turn) {
         self.turnover.count(entry_bytes, self.used_bytes());
         turn.now_tick = self.turnover.tick();
-        if !self.has_history.load(Ordering::Relaxed) {
-            self.has_history.store(true, Ordering::Relaxed);
+        if !self.has_ghosts.load(Ordering::Relaxed) {
+            self.has_ghosts.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Frees the history of evicted keys; called while no policy needs it. O(1) if there is none. The caller holds no
+    /// Frees the ghosts of evicted keys; called while no policy needs it. O(1) if there is none. The caller holds no
     /// lock.
-    pub fn forget_history(&self) {
-        if self.has_history.load(Ordering::Relaxed) {
-            self.has_history.store(false, Ordering::Relaxed);
+    pub fn forget_ghosts(&self) {
+        if self.has_ghosts.load(Ordering::Relaxed) {
+            self.has_ghosts.store(false, Ordering::Relaxed);
             for shard in 0..SHARDS {
                 let mut data = self.lock(shard);
                 data.forget_evicted();

@@ -26,7 +26,7 @@ use crate::entries::entry::{Dues, EntryRef, Generation, NewValue, SharedValue, S
 use crate::entries::external::Facts;
 use crate::entries::hash::KeyHash;
 use crate::entries::table::{Position, Table};
-use crate::eviction::history::EvictedKeys;
+use crate::eviction::ghosts::EvictedKeys;
 use crate::turn::Turn;
 use crate::types::Aggregate;
 
@@ -138,7 +138,7 @@ pub struct ShardData {
     /// The part of [`ShardData::bytes`] that was already added to the keyspace's total.
     published_bytes: usize,
     expiry: ExpiryIndex,
-    /// The history of evicted keys; `None` unless the eviction policy needs it.
+    /// The ghosts of evicted keys; `None` unless the eviction policy needs it.
     evicted: Option<EvictedKeys>,
     /// Unix time in ms of tick 0 of the expiry index.
     epoch_ms: i64,
@@ -166,7 +166,7 @@ impl ShardData {
         ShardData { epoch_ms, kinds, ..ShardData::default() }
     }
 
-    /// Returns the memory of entries, table slots, sorted names, the expiry index and the history of evicted keys in
+    /// Returns the memory of entries, table slots, sorted names, the expiry index and the ghosts of evicted keys in
     /// bytes.
     pub fn bytes(&self) -> usize {
         let databases = self.all_databases();
@@ -174,8 +174,8 @@ impl ShardData {
             database.entry_bytes + database.table.slots_bytes() + database.records_bytes()
         };
         let copies = self.cold_state.as_ref().map_or(0, |cold_state| cold_state.bytes());
-        let history = self.evicted.as_ref().map_or(0, EvictedKeys::bytes);
-        databases.map(bytes_of).sum::<usize>() + self.expiry.bytes() + copies + history
+        let ghosts = self.evicted.as_ref().map_or(0, EvictedKeys::bytes);
+        databases.map(bytes_of).sum::<usize>() + self.expiry.bytes() + copies + ghosts
     }
 
     /// Returns whether an entry, a table, the expiry index or the observers have changed since
@@ -463,7 +463,7 @@ impl ShardData {
         slot
     }
 
-    /// Adds an evicted key with its counter of uses to the history. Amortized O(1): the history has the size of the
+    /// Adds an evicted key with its counter of uses to the ghosts. Amortized O(1): they have the size of the
     /// tables, and is emptied when their size has doubled or halved.
     pub(crate) fn remember_evicted(&mut self, hash: KeyHash, counter: u8) {
         let slots = self.all_databases().map(|database| database.table.capacity()).sum();
@@ -475,13 +475,13 @@ impl ShardData {
         }
     }
 
-    /// Removes an evicted key from the history and returns its counter of uses. `None` if the key was not evicted, or
+    /// Removes the ghost of an evicted key and returns its counter of uses. `None` if the key was not evicted, or
     /// too long ago.
     pub(crate) fn recall_evicted(&mut self, hash: KeyHash) -> Option<u8> {
         self.evicted.as_mut()?.take(hash)
     }
 
-    /// Frees the history of evicted keys.
+    /// Frees the ghosts of evicted keys.
     pub(crate) fn forget_evicted(&mut self) {
         if self.evicted.take().is_some() {
             self.is_changed = true;

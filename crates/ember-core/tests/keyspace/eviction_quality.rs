@@ -452,7 +452,7 @@ fn with_scans() -> Vec<usize> {
 }
 
 #[test]
-fn a_history_of_evicted_keys_beats_lru_by_points_and_is_close_to_s3_fifo() {
+fn ghosts_of_evicted_keys_beat_lru_by_points_and_is_close_to_s3_fifo() {
     let zipf = Zipf::new(UNIVERSE, 0.9);
     let traces = [
         ("zipf", trace(&zipf, None)),
@@ -461,7 +461,7 @@ fn a_history_of_evicted_keys_beats_lru_by_points_and_is_close_to_s3_fifo() {
         ("scans", with_scans()),
     ];
     for (name, trace) in traces {
-        let (ours, held) = cached(EvictionPolicy::AllkeysHistory, &trace, FAST);
+        let (ours, held) = cached(EvictionPolicy::AllkeysGhosts, &trace, FAST);
         let (lru, lfu) = [EvictionPolicy::AllkeysLru, EvictionPolicy::AllkeysLfu]
             .map(|policy| cached(policy, &trace, FAST).0)
             .into();
@@ -477,14 +477,14 @@ fn a_history_of_evicted_keys_beats_lru_by_points_and_is_close_to_s3_fifo() {
 }
 
 #[test]
-fn a_history_follows_popularity_that_changes_at_once() {
+fn ghosts_follow_popularity_that_changes_at_once() {
     let zipf = Zipf::new(UNIVERSE, 0.99);
     let moved: Vec<usize> = trace(&zipf, None)
         .into_iter()
         .enumerate()
         .map(|(access, key)| (key + access * 4 / ACCESSES * 25_000) % UNIVERSE)
         .collect();
-    let (ours, held) = cached(EvictionPolicy::AllkeysHistory, &moved, FAST);
+    let (ours, held) = cached(EvictionPolicy::AllkeysGhosts, &moved, FAST);
     let (lfu, _) = cached(EvictionPolicy::AllkeysLfu, &moved, FAST);
     let exact = exact(held, &moved);
     let s3_fifo = s3_fifo(held, &moved);
@@ -497,7 +497,7 @@ fn a_history_follows_popularity_that_changes_at_once() {
 fn a_key_that_is_created_again_after_its_eviction_has_its_uses() {
     const KEYS: usize = 4000;
     let mut local = Local::new(Protocol::Resp2);
-    local.turn.settings.policy = EvictionPolicy::AllkeysHistory;
+    local.turn.settings.policy = EvictionPolicy::AllkeysGhosts;
     let frequency = |local: &mut Local, key: &str| local.run(&[b"OBJECT", b"FREQ", key.as_bytes()]).to_vec();
     (0..KEYS).for_each(|number| set(&mut local, &number.to_string(), b"value", None));
     for number in 0..KEYS {
@@ -518,25 +518,25 @@ fn a_key_that_is_created_again_after_its_eviction_has_its_uses() {
     }
     let recalled = evicted.iter().filter(|key| frequency(&mut local, key) == b":2\r\n").count();
     assert_eq!(local.turn.counters.recalled as usize, recalled, "no other key is recalled");
-    // In a bucket of the history, a new ghost replaces the oldest one.
+    // In a bucket, a new ghost replaces the oldest one.
     assert!(recalled * 2 > evicted.len(), "{recalled} of {}", evicted.len());
     local.keyspace.check_invariants();
     local.run(&[b"FLUSHALL"]);
-    assert_eq!(local.keyspace.used_bytes(), 0, "the history is freed with the keys");
+    assert_eq!(local.keyspace.used_bytes(), 0, "the ghosts are freed with the keys");
 }
 
 #[test]
-fn the_history_is_freed_when_no_policy_needs_it() {
+fn ghosts_are_freed_when_no_policy_needs_it() {
     let mut local = Local::new(Protocol::Resp2);
-    local.turn.settings.policy = EvictionPolicy::AllkeysHistory;
+    local.turn.settings.policy = EvictionPolicy::AllkeysGhosts;
     (0..4000).for_each(|number| set(&mut local, &number.to_string(), b"value", None));
     let limit_bytes = local.keyspace.used_bytes() - entry_bytes(&local) / 10;
     free_memory(&mut local, &mut Evictor::default(), limit_bytes).unwrap();
     let bytes = local.keyspace.used_bytes();
-    local.keyspace.forget_history();
+    local.keyspace.forget_ghosts();
     let freed = bytes - local.keyspace.used_bytes();
     assert!((500..20_000).contains(&freed), "{freed} bytes");
-    local.keyspace.forget_history();
+    local.keyspace.forget_ghosts();
     assert_eq!(local.keyspace.used_bytes(), bytes - freed);
     local.keyspace.check_invariants();
 }

@@ -163,8 +163,8 @@ impl Executor {
     /// Frees memory in the background, after the limit was lowered or while no client writes.
     pub(crate) fn free_memory_in_background(&mut self) {
         self.has_nothing_to_evict = false;
-        if !self.config.maxmemory_policy.has_history() {
-            self.server.keyspace.forget_history();
+        if !self.config.maxmemory_policy.has_ghosts() {
+            self.server.keyspace.forget_ghosts();
         }
         if self.config.maxmemory != 0 {
             self.evict_some();

@@ -47,7 +47,7 @@ pub(super) const METRICS: &[Metric] = &[
     }),
     counter(
         "ember_recalled_keys_total",
-        "Created keys that were evicted before, according to the history of evicted keys",
+        "Created keys that were evicted before, and of which a ghost remained",
         |scene| scene.sum(|stats| &stats.recalled),
     ),
     gauge("ember_watched_keys", "Keys watched for transactions", |scene| scene.census.watched_keys as f64),

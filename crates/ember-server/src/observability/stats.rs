@@ -186,7 +186,7 @@ pub(crate) struct WorkerStats {
     /// Rounds of active expiry that ended at their time limit, before they had found all expired keys.
     pub(crate) expire_cut_short: Counter,
     pub(crate) evicted: Counter,
-    /// Created keys that were evicted before, according to the history of evicted keys.
+    /// Created keys that were evicted before, and of which a ghost remained.
     pub(crate) recalled: Counter,
     /// Clients evicted because of `maxmemory-clients`.
     pub(crate) evicted_clients: Counter,

@@ -1,4 +1,4 @@
-//! Eviction at `maxmemory`: what counts against the limit, and the policy with a history of evicted keys.
+//! Eviction at `maxmemory`: what counts against the limit, and the policy with ghosts.
 
 use ember_testkit::{RawClient, Value};
 
@@ -53,8 +53,8 @@ fn a_history_of_evicted_keys_keeps_the_keys_that_are_used_again() {
     for mode in MODES {
         let server = builder(mode).arguments(&LIMIT).start();
         let mut client = server.client();
-        assert_ok(&mut client, "CONFIG SET maxmemory-policy allkeys-history");
-        assert_eq!(client.info("maxmemory_policy"), "allkeys-history");
+        assert_ok(&mut client, "CONFIG SET maxmemory-policy allkeys-ghosts");
+        assert_eq!(client.info("maxmemory_policy"), "allkeys-ghosts");
         write(&mut client, 0..KEYS, 50);
         assert!(client.info_number("evicted_keys") > KEYS as u64 / 2);
         let hot = (0..50).filter(|number| client.run(&format!("EXISTS hot:{number}")) == Value::Integer(1));

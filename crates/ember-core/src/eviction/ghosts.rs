@@ -1,4 +1,4 @@
-//! The history of evicted keys, with which the policy `allkeys-history` decides which keys deserve memory.
+//! The ghosts of evicted keys, with which the policy `allkeys-ghosts` decides which keys deserve memory.
 //!
 //! Most keys of a large cache are used once. A policy that only knows the keys in memory evicts a key that is used every
 //! few thousand requests before its second use, again and again. This policy counts the uses of each key, also of keys
@@ -13,7 +13,7 @@
 //!   ([`Turnover`]). So the policy has no parameter that depends on the rate of requests.
 //!
 //! The parts come from published policies: counters with periodic halving from `TinyLFU` (Einziger, Friedman and Manes,
-//! 2017), early removal of keys that are used once and a history without values from S3-FIFO (Yang and others, 2023).
+//! 2017), early removal of keys that are used once and records of evicted keys from S3-FIFO (Yang and others, 2023).
 //! Those keep queues; here candidates are sampled, as under the other policies, so entries need no links.
 
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
@@ -27,7 +27,7 @@ pub(super) const COUNTER_MAX: u8 = 15;
 const TICKS_PER_TURNOVER: u64 = 64;
 
 /// The number of ticks after which a counter is halved: two turnovers. Three are better for constant popularity, one is
-/// better when popularity changes at once (`docs/decisions/eviction-history.md`).
+/// better when popularity changes at once (`docs/decisions/eviction-ghosts.md`).
 const HALVING_TICKS: u16 = 2 * TICKS_PER_TURNOVER as u16;
 
 /// Returns the counter in `clock`, halved for the time until `now_tick`.
