@@ -45,6 +45,18 @@ const OTHER_TYPE: &str = "Existing key has wrong Redis type";
 /// The error of a command on a missing key.
 pub(super) const MISSING_KEY: &str = "ERR could not perform this operation on a key that doesn't exist";
 
+/// Replies to a read of a missing key: nil for a legacy path, which need not be valid.
+///
+/// # Errors
+/// Returns an error for another path.
+pub(super) fn reply_to_missing_key(path: Option<&[u8]>, reply: &mut Reply) -> Result<(), CommandError> {
+    if !path.is_none_or(Path::is_legacy_text) {
+        return Err(MISSING_KEY.into());
+    }
+    reply.null();
+    Ok(())
+}
+
 impl From<PathError> for CommandError {
     fn from(error: PathError) -> CommandError {
         error.text().into()

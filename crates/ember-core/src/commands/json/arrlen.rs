@@ -1,10 +1,11 @@
 //! JSON.ARRLEN.
 
-use super::access::{self, MISSING_KEY, READ, missing_path, missing_path_or, reply_integers, select};
+use super::access::{
+    self, READ, missing_path, missing_path_or, reply_integers, reply_to_missing_key, select,
+};
 use crate::call::{AttemptResult, Call, DataCommand, Run};
 use crate::spec::{Command, Example, Spec};
 use crate::types::json::packed::{self, View};
-use crate::types::json::path::Path;
 
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
@@ -24,15 +25,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 
 fn arrlen(call: &mut Call<'_, '_>) -> AttemptResult {
     access::read(call, 1, |json, args, reply| {
-        let Some(json) = json else {
-            // Without a document, the path need not be valid.
-            let is_legacy = args.get(2).is_none_or(Path::is_legacy_text);
-            if is_legacy {
-                reply.null();
-                return Ok(());
-            }
-            return Err(MISSING_KEY.into());
-        };
+        let Some(json) = json else { return reply_to_missing_key(args.get(2), reply) };
         let path = access::path(args, 2)?;
         let mut found = select(json, &path)?;
         if path.is_legacy {

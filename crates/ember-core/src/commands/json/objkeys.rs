@@ -1,8 +1,8 @@
 //! JSON.OBJKEYS and JSON.OBJLEN.
 
 use super::access::{
-    self, MISSING_KEY, READ, check_reply, missing_path_or, reply_all, reply_integers, select, type_name,
-    unexpected,
+    self, READ, check_reply, missing_path_or, reply_all, reply_integers, reply_to_missing_key, select,
+    type_name, unexpected,
 };
 use crate::call::{AttemptResult, Call, DataCommand, Run};
 use crate::spec::{Command, Example, Spec};
@@ -46,14 +46,7 @@ fn objkeys(call: &mut Call<'_, '_>) -> AttemptResult {
     access::read(call, 1, |json, args, reply| {
         let path = access::path(args, 2);
         let is_legacy = args.get(2).is_none_or(Path::is_legacy_text);
-        let Some(json) = json else {
-            return if is_legacy {
-                reply.null();
-                Ok(())
-            } else {
-                Err(MISSING_KEY.into())
-            };
-        };
+        let Some(json) = json else { return reply_to_missing_key(args.get(2), reply) };
         let selected = path.and_then(|path| Ok((select(json, &path)?, path)));
         let (found, path) = match selected {
             // An invalid legacy path is treated like a path that selects nothing.

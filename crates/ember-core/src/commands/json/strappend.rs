@@ -1,7 +1,8 @@
 //! JSON.STRAPPEND and JSON.STRLEN.
 
 use super::access::{
-    self, EDIT, MISSING_KEY, READ, edit_selected, missing_path, reply_integers, select, type_name, unexpected,
+    self, EDIT, MISSING_KEY, READ, edit_selected, missing_path, reply_integers, reply_to_missing_key, select,
+    type_name, unexpected,
 };
 use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::error::CommandError;
@@ -76,17 +77,8 @@ fn strappend(call: &mut Call<'_, '_>) -> AttemptResult {
 
 fn strlen(call: &mut Call<'_, '_>) -> AttemptResult {
     access::read(call, 1, |json, args, reply| {
-        let path = access::path(args, 2);
-        let Some(json) = json else {
-            return match path {
-                Ok(path) if path.is_legacy => {
-                    reply.null();
-                    Ok(())
-                }
-                _ => Err(MISSING_KEY.into()),
-            };
-        };
-        let path = path?;
+        let Some(json) = json else { return reply_to_missing_key(args.get(2), reply) };
+        let path = access::path(args, 2)?;
         let found = select(json, &path)?;
         let len_of = |at| match packed::view(json.packed(), at) {
             View::String(text) => Ok(text.len()),
