@@ -4,7 +4,7 @@ use ember_cluster::topology::Topology;
 use ember_config::Config;
 use emberkv_core::error::CommandError;
 
-use super::bus::{Bus, Order, OwnChanges};
+use super::bus::{Bus, OwnChanges};
 use super::{starting, store};
 use crate::clients::mailbox::Message;
 use crate::executor::Executor;
@@ -66,11 +66,10 @@ pub(crate) fn apply_config(server: &Server, before: &Config, after: &Config) -> 
     let forgets = !before.cluster_announce_ip.is_empty() && after.cluster_announce_ip.is_empty();
     let ip = if forgets { "" } else { &*view.topology.myself().address.ip };
     let address = starting::address_of(after, ip)?;
-    if view.topology.group().is_some() {
-        if address != view.topology.myself().address {
-            Bus::of(server).order(Order::Readdressed);
-        }
-    } else if address != view.topology.myself().address {
+    let own_changes = Bus::of(server).own_changes.lock();
+    let agrees = view.topology.group().is_some() || *own_changes == OwnChanges::Refused;
+    // The bus proposes changed addresses of a member.
+    if !agrees && address != view.topology.myself().address {
         let mut topology = view.topology.clone();
         topology.set_my_address(address);
         store::save(starting::path_of(after), &topology).map_err(|error| error.to_string())?;

@@ -7,7 +7,7 @@ use ember_cluster::slots::SLOTS;
 use ember_cluster::topology::Topology;
 use ember_config::{Config, ConfigHandle, PrimaryAddress};
 
-use super::bus::Bus;
+use super::bus::{Bus, OwnChanges};
 use super::files::{self, Stored};
 use super::store;
 use crate::server::Server;
@@ -174,7 +174,11 @@ pub(crate) fn take_slots_of_keys(server: &Server) -> Result<(), String> {
         return Ok(());
     }
     // The bus does not put topologies into effect before the data set is loaded.
-    let _own_changes = Bus::of(server).own_changes.lock();
+    let own_changes = Bus::of(server).own_changes.lock();
+    if *own_changes == OwnChanges::Refused {
+        tracing::warn!("{} slots of keys of this node have no owner: it is joining a cluster", unowned.len());
+        return Ok(());
+    }
     tracing::info!("{} slots with keys had no owner: they are assigned to this node", unowned.len());
     let config = server.config.snapshot();
     let mut topology = view.topology.clone();

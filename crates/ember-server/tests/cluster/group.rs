@@ -13,6 +13,7 @@ const TIMEOUT: [&str; 2] = ["--cluster-node-timeout", "1000"];
 /// A node with its own directory, which can be killed and started again.
 struct Member {
     port: u16,
+    bus_port: u16,
     directory: PathBuf,
     arguments: Vec<String>,
     server: Option<Server>,
@@ -21,13 +22,16 @@ struct Member {
 impl Member {
     fn start(mode: &[&str], arguments: &[&str]) -> Member {
         let arguments = [mode, &TIMEOUT, arguments].concat().iter().map(|&word| word.to_owned()).collect();
-        let mut member = Member { port: free_port(), directory: directory(), arguments, server: None };
+        let (port, bus_port) = (free_port(), free_port());
+        let mut member = Member { port, bus_port, directory: directory(), arguments, server: None };
         member.restart();
         member
     }
 
     fn restart(&mut self) {
         let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
+        let bus_port = self.bus_port.to_string();
+        let arguments = [&arguments[..], &["--cluster-port", &bus_port]].concat();
         let server = builder(&[]).arguments(&arguments).port(self.port).directory(&self.directory);
         self.server = Some(server.start());
     }
@@ -45,7 +49,7 @@ impl Member {
     }
 
     fn meet(&self, other: &Member) {
-        assert_ok(&mut self.client(), &format!("CLUSTER MEET 127.0.0.1 {}", other.port));
+        assert_ok(&mut self.client(), &format!("CLUSTER MEET 127.0.0.1 {} {}", other.port, other.bus_port));
     }
 
     /// Returns what the node knows: the lines of CLUSTER NODES without its own flag, sorted.
@@ -184,7 +188,10 @@ fn nodes_with_a_written_file_form_a_cluster_when_one_begins_it() {
     let mut nodes = crate::start_nodes(MODES[0], &TIMEOUT, &crate::THREE);
     let first = nodes.remove(0);
     let (port, directory) = (first.port, first.server.crash());
-    let arguments = [&TIMEOUT[..], &["--cluster-bootstrap", "yes"]].concat();
+    let file = std::fs::read_to_string(directory.join("nodes.conf")).unwrap();
+    let line = file.lines().find(|line| line.contains(" myself,")).unwrap();
+    let bus_port = line.split(['@', ',']).nth(1).unwrap();
+    let arguments = [&TIMEOUT[..], &["--cluster-bootstrap", "yes", "--cluster-port", bus_port]].concat();
     let server = builder(MODES[0]).arguments(&arguments).port(port).directory(directory).start();
     nodes.insert(0, crate::Node { server, port, name: first.name });
     wait_until("all nodes are members", || {
@@ -244,7 +251,7 @@ fn two_clusters_and_overlapping_slots_are_refused() {
     let members = start_group(MODES[0], 3, &[]);
     let other = Member::start(MODES[0], &[]);
     assert_ok(&mut other.client(), "CLUSTER ADDSLOTS 5");
-    let line = format!("CLUSTER MEET 127.0.0.1 {}", members[0].port);
+    let line = format!("CLUSTER MEET 127.0.0.1 {} {}", members[0].port, members[0].bus_port);
     let error = other.client().run(&line);
     assert!(error.text().contains("slot 5 belongs to both node"), "{error:?}");
     let second = Member::start(MODES[0], &[]);
@@ -260,7 +267,7 @@ fn nodes_with_another_secret_do_not_meet() {
     let one = Member::start(MODES[0], &["--cluster-auth-pass", "secret"]);
     let other = Member::start(MODES[0], &["--cluster-auth-pass", "another"]);
     let third = Member::start(MODES[0], &["--cluster-auth-pass", "secret"]);
-    let error = other.client().run(&format!("CLUSTER MEET 127.0.0.1 {}", one.port));
+    let error = other.client().run(&format!("CLUSTER MEET 127.0.0.1 {} {}", one.port, one.bus_port));
     assert!(error.text().contains("no answer"), "{error:?}");
     third.meet(&one);
     assert_eq!(cluster_info(&mut one.client(), "cluster_known_nodes"), "2");
@@ -292,7 +299,8 @@ fn damaged_and_missing_files_of_the_agreement_stop_the_start() {
     let start = |member: &Member| {
         let mut command = Command::new(program());
         command.current_dir(&member.directory).args(["--cluster-enabled", "yes", "--save", ""]);
-        refusal(command.args(["--port", &member.port.to_string()]))
+        let ports = [member.port, member.bus_port].map(|port| port.to_string());
+        refusal(command.args(["--port", &ports[0], "--cluster-port", &ports[1]]))
     };
     let log = members[0].directory.join("raft/log");
     let whole = std::fs::read(&log).unwrap();

@@ -27,7 +27,10 @@ fn program() -> PathBuf {
 }
 
 fn builder(mode: &[&str]) -> ServerBuilder {
-    Server::builder(program()).arguments(mode).arguments(&["--cluster-enabled", "yes"])
+    // The port of clients plus 10000 may be that of a connection of another test.
+    let bus_port = free_port().to_string();
+    let arguments = ["--cluster-enabled", "yes", "--cluster-port", &bus_port];
+    Server::builder(program()).arguments(mode).arguments(&arguments)
 }
 
 /// Starts a lone node that owns all slots.
@@ -88,17 +91,20 @@ fn name_of(number: usize) -> String {
 /// Starts nodes that know each other from files written by hand, with these parts and further arguments.
 fn start_nodes(mode: &[&str], arguments: &[&str], parts: &[Part<'_>]) -> Vec<Node> {
     let ports: Vec<u16> = parts.iter().map(|_| free_port()).collect();
+    let bus_ports: Vec<u16> = parts.iter().map(|_| free_port()).collect();
     let start = |myself: usize| {
         let directory = directory();
-        std::fs::write(directory.join("nodes.conf"), written(&ports, parts, myself)).unwrap();
-        let server = builder(mode).arguments(arguments).port(ports[myself]).directory(directory).start();
+        std::fs::write(directory.join("nodes.conf"), written(&ports, &bus_ports, parts, myself)).unwrap();
+        let bus_port = bus_ports[myself].to_string();
+        let arguments = [arguments, &["--cluster-port", &bus_port]].concat();
+        let server = builder(mode).arguments(&arguments).port(ports[myself]).directory(directory).start();
         Node { server, port: ports[myself], name: name_of(myself) }
     };
     (0..parts.len()).map(start).collect()
 }
 
 /// Returns the file of a node.
-fn written(ports: &[u16], parts: &[Part<'_>], myself: usize) -> String {
+fn written(ports: &[u16], bus_ports: &[u16], parts: &[Part<'_>], myself: usize) -> String {
     let mut text = "# The nodes of a test.\n".to_owned();
     for (number, part) in parts.iter().enumerate() {
         let flag = if number == myself { "myself," } else { "" };
@@ -106,8 +112,7 @@ fn written(ports: &[u16], parts: &[Part<'_>], myself: usize) -> String {
             Part::Slots(slots) => ("master -".to_owned(), *slots),
             Part::ReplicaOf(primary) => (format!("slave {}", name_of(*primary)), ""),
         };
-        let (name, port) = (name_of(number), ports[number]);
-        let bus_port = port + 10_000;
+        let (name, port, bus_port) = (name_of(number), ports[number], bus_ports[number]);
         text += &format!("{name} 127.0.0.1:{port}@{bus_port} {flag}{role} 0 0 {number} connected {slots}\n");
     }
     text

@@ -41,8 +41,6 @@ pub(crate) enum Order {
     Published(u64),
     /// The data set is loaded: topologies can be put into effect.
     Loaded,
-    /// The addresses of this node have changed.
-    Readdressed,
 }
 
 /// A link as CLUSTER LINKS shows it.

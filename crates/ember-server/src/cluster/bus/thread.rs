@@ -234,7 +234,6 @@ impl Thread {
     }
 
     fn run(mut self) {
-        self.readdress();
         let mut tick_at_ms = 0;
         loop {
             let now_ms = self.now_ms();
@@ -264,6 +263,8 @@ impl Thread {
         let timeout_ms = timeout_of(&config);
         self.close_old_links(now_ms);
         if !self.is_halted {
+            // CONFIG SET may have changed them.
+            self.readdress();
             self.member.set_timeout(timeout_ms);
             self.member.tick(now_ms);
             self.carry_out(now_ms);
@@ -342,7 +343,6 @@ impl Thread {
                 }
                 self.publish();
             }
-            Order::Readdressed => self.readdress(),
         }
         self.carry_out(now_ms);
     }
