@@ -9,10 +9,7 @@ use std::time::Duration;
 use ember_protocol::client::{Value, encode_command, read_value};
 
 use crate::replies::read_frame;
-
-/// The timeout of a read or write, after which the test fails. Long, because test machines are shared and sometimes
-/// slow.
-const IO_TIMEOUT: Duration = Duration::from_secs(60);
+use crate::waiting::PATIENCE;
 
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 
@@ -34,7 +31,7 @@ impl RawClient {
     /// # Errors
     /// Returns the errors of the operating system.
     pub fn connect(address: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&address, IO_TIMEOUT)?;
+        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
         stream.set_nodelay(true)?;
         Self::over(Stream::Tcp(stream))
     }
@@ -49,7 +46,7 @@ impl RawClient {
 
     fn over(stream: Stream) -> io::Result<Self> {
         let mut client = RawClient { stream: BufReader::with_capacity(READ_BUFFER_BYTES, stream) };
-        client.set_timeout(IO_TIMEOUT)?;
+        client.set_timeout(PATIENCE)?;
         Ok(client)
     }
 

@@ -2,10 +2,8 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
 
-/// The timeout for the next event.
-const TIMEOUT: Duration = Duration::from_secs(30);
+use crate::waiting::PATIENCE;
 
 /// A server-sent event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +46,7 @@ impl EventStream {
     /// Returns an error if the connection fails, or the response is not HTTP.
     pub fn request(address: SocketAddr, request: &[u8]) -> io::Result<EventStream> {
         let mut stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
         stream.write_all(request)?;
         let mut stream = BufReader::new(stream);
         let mut head = String::new();

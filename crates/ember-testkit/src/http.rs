@@ -2,10 +2,8 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
 
-/// The timeout for a response.
-const TIMEOUT: Duration = Duration::from_secs(30);
+use crate::waiting::PATIENCE;
 
 /// A response.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +38,7 @@ pub fn http_get(address: SocketAddr, path: &str) -> io::Result<HttpAnswer> {
 /// Returns an error if the connection fails, or the response is not HTTP.
 pub fn http_exchange(address: SocketAddr, request: &[u8]) -> io::Result<HttpAnswer> {
     let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
     stream.write_all(request)?;
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes)?;

@@ -14,9 +14,7 @@ use ember_protocol::client::Value;
 use crate::client::RawClient;
 use crate::demotion_targets;
 use crate::ports::free_port;
-
-/// The timeout until the first reply to PING, and until the process ends after a stop request.
-const START_STOP_TIMEOUT: Duration = Duration::from_secs(60);
+use crate::waiting::PATIENCE;
 
 /// The interval of polling for state changes that a process does not announce.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
@@ -174,7 +172,7 @@ impl Server {
             .args(["-c", "kill -s \"$1\" \"$2\"", "sh", name, &self.pid().to_string()])
             .status();
         assert!(status.is_ok_and(|status| status.success()), "cannot send SIG{name} to {}", self.pid());
-        let deadline = Instant::now() + START_STOP_TIMEOUT;
+        let deadline = Instant::now() + PATIENCE;
         while name == "STOP" && !is_stopped(self.pid()) {
             assert!(Instant::now() < deadline, "process {} has not stopped", self.pid());
             std::thread::sleep(POLL_INTERVAL);
@@ -186,7 +184,7 @@ impl Server {
     /// # Panics
     /// Panics if the process does not end in time; the message contains the server's log.
     pub fn wait(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + START_STOP_TIMEOUT;
+        let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.child.try_wait().expect("a child can be waited for") {
                 return status;
@@ -324,7 +322,7 @@ impl ServerBuilder {
 
 impl Server {
     fn wait_for_ping(&mut self) -> Result<(), String> {
-        let deadline = Instant::now() + START_STOP_TIMEOUT;
+        let deadline = Instant::now() + PATIENCE;
         loop {
             if let Ok(Some(status)) = self.child.try_wait() {
                 return Err(format!("it ended with {status}\n{}", self.log()));
@@ -357,7 +355,7 @@ impl Server {
 pub fn refusal(command: &mut Command) -> String {
     let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the server can be run");
-    let deadline = Instant::now() + START_STOP_TIMEOUT;
+    let deadline = Instant::now() + PATIENCE;
     while child.try_wait().expect("a child can be waited for").is_none() && Instant::now() < deadline {
         std::thread::sleep(POLL_INTERVAL);
     }

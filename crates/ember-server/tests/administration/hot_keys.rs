@@ -10,6 +10,9 @@ use crate::{MODES, assert_error, assert_ok, builder, everywhere, wait_until};
 const KEYS: usize = 100_000;
 const BATCH: usize = 100;
 
+/// The maximum number of rounds of three batches until a hot key is found: a second at 300,000 commands per second.
+const ROUNDS_MAX: usize = 1000;
+
 /// Sends a batch of commands: every tenth command accesses `key`, each other command a different key.
 fn load(client: &mut RawClient, round: usize, command: &str, key: &str) {
     let commands: Vec<Vec<String>> = (0..BATCH)
@@ -39,10 +42,9 @@ fn hot(client: &mut RawClient, line: &str) -> Vec<(String, String)> {
 fn a_hot_key_among_a_hundred_thousand_is_found_within_a_second() {
     everywhere(&[], |_, client| {
         assert_ok(client, "HOTKEYS RESET");
-        let begin = Instant::now();
         let mut round = 0;
         let mut found = Vec::new();
-        while found.len() < 2 && begin.elapsed() < Duration::from_secs(20) {
+        while found.len() < 2 && round < ROUNDS_MAX {
             load(client, round, "SET", "hot");
             load(client, round, "GET", "hotter");
             load(client, round, "GET", "hotter");
@@ -52,7 +54,6 @@ fn a_hot_key_among_a_hundred_thousand_is_found_within_a_second() {
         let pair = |key: &str, access: &str| (key.to_owned(), access.to_owned());
         found.sort();
         assert_eq!(found, [pair("hot", "write"), pair("hotter", "read")]);
-        assert!(begin.elapsed() < Duration::from_secs(10), "{:?} after {round} rounds", begin.elapsed());
         assert_eq!(hot(client, "HOTKEYS GET READ COUNT 1"), [pair("hotter", "read")]);
         assert_eq!(hot(client, "hotkeys get write count 1"), [pair("hot", "write")]);
         assert_ok(client, "HOTKEYS RESET");

@@ -121,7 +121,7 @@ fn a_timeout_returns_null_within_ten_milliseconds() {
         for mut client in clients(&server) {
             for call in calls {
                 // A reply may be late on a busy machine, but never early; at least one of the attempts must be on time.
-                let in_time = (0..20).any(|_| {
+                let in_time = (0..200).any(|_| {
                     let begun = Instant::now();
                     assert_eq!(shown(&client.run(call)), "(nil)", "{call}");
                     let late = begun.elapsed().checked_sub(Duration::from_millis(50)).expect("not early");

@@ -18,7 +18,7 @@ fn busy(server: &Server, script: &str) -> RawClient {
     loop {
         // Only new connections are certain to receive replies: an old one may belong to the busy worker.
         let mut other = server.client();
-        other.set_timeout(Duration::from_millis(500)).unwrap();
+        other.set_timeout(Duration::from_secs(2)).unwrap();
         other.send(b"GET a\r\n").unwrap();
         if let Ok(Value::Error(error)) = other.read_value() {
             let expected =
@@ -26,7 +26,7 @@ fn busy(server: &Server, script: &str) -> RawClient {
             assert_eq!(String::from_utf8(error).unwrap(), expected);
             return running;
         }
-        assert!(begun.elapsed() < Duration::from_secs(20), "no client receives BUSY");
+        assert!(begun.elapsed() < Duration::from_secs(60), "no client receives BUSY");
     }
 }
 

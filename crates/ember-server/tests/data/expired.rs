@@ -2,7 +2,7 @@
 
 use ember_testkit::{RawClient, Server, Value};
 
-use crate::{MODES, clients, start};
+use crate::{MODES, clients, start, words};
 
 /// Starts a server that removes expired keys only when a command accesses them.
 fn keeping(mode: &[&str]) -> Server {
@@ -83,8 +83,7 @@ fn a_watched_key_that_has_expired_has_changed() {
     for mode in MODES {
         let server = keeping(mode);
         for mut client in clients(&server) {
-            client.run("SET x value PX 300");
-            client.run("WATCH x");
+            client.pipeline(&["SET x value PX 300", "WATCH x"].map(words)).unwrap();
             client.run("DEBUG SLEEP 0.31");
             client.run("SWAPDB 0 1");
             client.run("MULTI");

@@ -172,7 +172,8 @@ fn a_watched_key_that_expires_ends_the_transaction() {
         wait_for_expiry(&mut client, "k");
         client.run("WATCH k");
         assert_eq!(exec(&mut client), "1) PONG", "{mode:?}: the key was hidden before, too");
-        source.run("SET k v PX 50");
+        // Long enough for both clients to watch the key on a busy machine.
+        source.run("SET k v PX 1000");
         client.run("WATCH k");
         source.run("WATCH k");
         wait_for_expiry(&mut server.client(), "k");

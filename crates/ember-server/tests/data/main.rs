@@ -37,6 +37,11 @@ fn start_with_values(mode: &[&str]) -> Server {
     Server::builder(env!("CARGO_BIN_EXE_ember-server")).arguments(mode).keeps_values().start()
 }
 
+/// Splits a command line at blanks.
+fn words(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
 /// Opens a connection of each protocol.
 fn clients(server: &Server) -> [RawClient; 2] {
     let (two, mut three) = (server.client(), server.client());

@@ -4,7 +4,7 @@ use std::thread;
 
 use ember_testkit::{RawClient, Value};
 
-use crate::{MODES, clients, start};
+use crate::{MODES, clients, start, words};
 
 /// Sends lines and returns the replies, formatted as by redis-cli.
 fn run_all(client: &mut RawClient, lines: &[&str]) -> Vec<String> {
@@ -119,7 +119,9 @@ fn expiry_or_eviction_of_a_watched_key_makes_exec_return_null() {
     for mode in MODES {
         let server = start(mode);
         let (mut client, mut other) = (server.client(), server.client());
-        run_all(&mut client, &["SET a 1 PX 20", "WATCH a", "MULTI", "PING"]);
+        // The first two commands run at the same time of the server's clock, so the key has not expired when it is watched.
+        client.pipeline(&["SET a 1 PX 20", "WATCH a"].map(words)).unwrap();
+        run_all(&mut client, &["MULTI", "PING"]);
         while other.run("EXISTS a").integer() == Some(1) {}
         assert_eq!(client.run("EXEC").elements(), None, "{mode:?}");
         // A key that was already expired when it was watched does not abort the transaction.

@@ -8,7 +8,7 @@ use ember_testkit::{OnDrop, RawClient, Server, Value, wait_until};
 
 use crate::pairs::{ARGUMENTS, assert_same, follow};
 use crate::primary::{ID, Primary};
-use crate::{MODES, link, replicaof, start};
+use crate::{MODES, PATIENCE, link, replicaof, start};
 
 fn pair(mode: &[&str]) -> [Server; 2] {
     let servers = [start(mode, &ARGUMENTS), start(mode, &ARGUMENTS)];
@@ -236,7 +236,7 @@ fn a_replica_that_refuses_is_not_promoted() {
         let log = server.log();
         assert!(log.contains("time out exceeded, failing over."), "{log}");
         assert!(log.contains("Failover target rejected psync request: "), "{log}");
-        watching.set_timeout(Duration::from_secs(20)).unwrap();
+        watching.set_timeout(PATIENCE).unwrap();
         assert!(!watching.read_value().unwrap().is_error());
         wait_until("the failover is over", || state(&mut client) == "no-failover");
         assert_eq!(client.run("INCR a"), Value::Integer(2));
@@ -272,7 +272,7 @@ fn a_lost_answer_is_requested_again() {
             drop(asked);
         }
         wait_until("the failover is over", || state(&mut client) == "no-failover");
-        watching.set_timeout(Duration::from_secs(20)).unwrap();
+        watching.set_timeout(PATIENCE).unwrap();
         assert!(!watching.read_value().unwrap().is_error());
         assert_eq!(client.info("role"), "slave");
     }

@@ -18,6 +18,7 @@ mod together;
 mod vectors;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use ember_testkit::{RawClient, Server, Value, wait_until};
 use primary::Primary;
@@ -25,6 +26,9 @@ use primary::Primary;
 /// Both execution modes, each with two workers.
 const MODES: [&[&str]; 2] =
     [&["--concurrent", "yes", "--shards", "2"], &["--concurrent", "no", "--shards", "2"]];
+
+/// The timeout of states of live queries.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn program() -> PathBuf {
     std::env::var_os("EMBER_SERVER").map_or_else(|| env!("CARGO_BIN_EXE_ember-server").into(), PathBuf::from)

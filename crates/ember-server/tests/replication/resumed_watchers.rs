@@ -155,7 +155,6 @@ fn hop(servers: &[Server], key: usize, is_over: &AtomicBool, hops: &AtomicU64, r
         let Ok(mut client) = RawClient::connect(servers[random.below(servers.len())].address()) else {
             continue;
         };
-        client.set_timeout(Duration::from_secs(20)).unwrap();
         // A server that is down, or is loading its data, cannot be watched.
         let is_good = client.send(b"HELLO 3\r\n").is_ok() && client.read_value().is_ok();
         if !is_good {

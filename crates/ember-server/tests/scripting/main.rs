@@ -23,7 +23,7 @@ const MODES: [&[&str]; 3] = [
 ];
 
 /// The maximum time that a test waits for any condition.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 fn program() -> PathBuf {
     std::env::var_os("EMBER_SERVER").map_or_else(|| env!("CARGO_BIN_EXE_ember-server").into(), PathBuf::from)

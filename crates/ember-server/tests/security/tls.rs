@@ -15,7 +15,7 @@ use crate::certificates::Authority;
 use crate::{MODES, assert_error, assert_ok, builder, program};
 
 /// The maximum time that a test waits for any condition.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A client that uses TLS.
 struct TlsClient {

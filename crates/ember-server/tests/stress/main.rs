@@ -42,7 +42,7 @@ const SECONDS: u64 = 2;
 const PHASE: Duration = Duration::from_millis(300);
 
 /// The timeout of a reply, after which a lost wake-up is detected.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// The probability, in 1/1000, of a conversation with WATCH before a batch; the next constant is that of a new
 /// connection after a batch.
