@@ -65,7 +65,8 @@ volatile-ttl\t''
 allkeys-lru\t''
 allkeys-lfu\t''
 allkeys-random\t''
-noeviction\t''"
+noeviction\t''
+allkeys-ghosts\t''"
 complete -c ember-server -l maxmemory-samples -d 'The number of keys that are sampled to choose one to evict. (default: 5)' -r
 complete -c ember-server -l lfu-log-factor -d 'How much the access counter of the LFU policies slows down as it grows. (default: 10)' -r
 complete -c ember-server -l lfu-decay-time -d 'Minutes after which the access counter of the LFU policies is decremented; 0 for never. (default: 1)' -r
@@ -297,7 +298,13 @@ no\t''"
 complete -c ember-server -l cluster-enabled -d 'Whether the server is a node of a cluster. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l cluster-config-file -d 'The file in which a node stores the nodes of the cluster and their slots. (default: nodes.conf)' -r -F
-complete -c ember-server -l cluster-node-timeout -d 'The milliseconds without an answer after which a node is considered down. No effect: nodes do not exchange messages in this version. (default: 15000)' -r
+complete -c ember-server -l cluster-node-timeout -d 'The milliseconds without messages after which the nodes elect another leader; at least 200 have effect. (default: 5000)' -r
+complete -c ember-server -l cluster-auth-pass -d 'The secret of all nodes of a cluster, with which they prove to each other that they belong to it; a change concerns new connections. On the command line every user of the machine can read it: prefer cluster-auth-pass-file. (default: empty)' -r
+complete -c ember-server -l cluster-auth-pass-file -d 'A file that contains the secret of all nodes of a cluster, for example a secret of a container platform. (default: empty)' -r -F
+complete -c ember-server -l cluster-unauthenticated -d 'Whether nodes on other machines may change the cluster without a secret or a certificate. (default: no)' -r -f -a "yes\t''
+no\t''"
+complete -c ember-server -l cluster-bootstrap -d 'Whether a node that is in no cluster begins one, with all slots that have no owner. (default: no)' -r -f -a "yes\t''
+no\t''"
 complete -c ember-server -l cluster-port -d 'The port for other nodes, which a node announces; 0 for the port of clients plus 10000. (default: 0)' -r
 complete -c ember-server -l cluster-announce-ip -d 'The address that a node announces; empty for the one in its file. (default: empty)' -r
 complete -c ember-server -l cluster-announce-port -d 'The port for clients that a node announces; 0 for its own. (default: 0)' -r
@@ -308,35 +315,35 @@ complete -c ember-server -l cluster-announce-human-nodename -d 'The name of a no
 complete -c ember-server -l cluster-preferred-endpoint-type -d 'The form in which clients receive the address of a node. (default: ip)' -r -f -a "ip\t''
 hostname\t''
 unknown-endpoint\t''"
-complete -c ember-server -l cluster-migration-barrier -d 'The number of replicas that a primary keeps when one of them migrates to a primary without any. No effect: nodes do not exchange messages in this version. (default: 1)' -r
-complete -c ember-server -l cluster-allow-replica-migration -d 'Whether replicas migrate to primaries without any. No effect: nodes do not exchange messages in this version. (default: yes)' -r -f -a "yes\t''
+complete -c ember-server -l cluster-migration-barrier -d 'The number of replicas that a primary keeps when one of them migrates to a primary without any. No effect: this version has no use for it. (default: 1)' -r
+complete -c ember-server -l cluster-allow-replica-migration -d 'Whether replicas migrate to primaries without any. No effect: this version has no use for it. (default: yes)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l cluster-require-full-coverage -d 'Whether a cluster refuses all commands on keys while a slot has no node. (default: yes)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l cluster-replica-validity-factor -l cluster-slave-validity-factor -d 'The maximum age of the data of a replica that becomes a primary. No effect: nodes do not exchange messages in this version. (default: 10) Also --cluster-slave-validity-factor.' -r
-complete -c ember-server -l cluster-replica-no-failover -l cluster-slave-no-failover -d 'Whether a replica never becomes a primary automatically. No effect: nodes do not exchange messages in this version. (default: no) Also --cluster-slave-no-failover.' -r -f -a "yes\t''
+complete -c ember-server -l cluster-replica-validity-factor -l cluster-slave-validity-factor -d 'The maximum age of the data of a replica that becomes a primary. No effect: this version has no use for it. (default: 10) Also --cluster-slave-validity-factor.' -r
+complete -c ember-server -l cluster-replica-no-failover -l cluster-slave-no-failover -d 'Whether a replica never becomes a primary automatically. No effect: this version has no use for it. (default: no) Also --cluster-slave-no-failover.' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l cluster-allow-reads-when-down -d 'Whether a node answers reads of its own slots while the cluster is down. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l cluster-allow-pubsubshard-when-down -d 'Whether a node serves its shard channels while the cluster is down. (default: yes)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l cluster-link-sendbuf-limit -d 'The unsent bytes above which the connection to another node is closed; 0 for never. No effect: nodes do not exchange messages in this version. (default: 0)' -r
-complete -c ember-server -l tls-cluster -d 'Whether nodes use TLS among each other. No effect: nodes do not exchange messages in this version. (default: no)' -r -f -a "yes\t''
+complete -c ember-server -l cluster-link-sendbuf-limit -d 'The unsent bytes above which the connection to another node is closed; 0 for never. No effect: this version has no use for it. (default: 0)' -r
+complete -c ember-server -l tls-cluster -d 'Whether nodes use TLS among each other. (default: no)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l cluster-announce-client-ipv4 -d 'The address that clients receive over IPv4. No effect: nodes do not exchange messages in this version. (default: empty)' -r
-complete -c ember-server -l cluster-announce-client-ipv6 -d 'The address that clients receive over IPv6. No effect: nodes do not exchange messages in this version. (default: empty)' -r
-complete -c ember-server -l cluster-announce-client-port -d 'The port that clients receive. No effect: nodes do not exchange messages in this version. (default: 0)' -r
-complete -c ember-server -l cluster-announce-client-tls-port -d 'The port that clients with TLS receive. No effect: nodes do not exchange messages in this version. (default: 0)' -r
-complete -c ember-server -l cluster-blacklist-ttl -d 'The seconds for which a forgotten node is not added again. No effect: nodes do not exchange messages in this version. (default: 60)' -r
-complete -c ember-server -l cluster-config-save-behavior -d 'Whether a node exits when it cannot write its file. No effect: nodes do not exchange messages in this version. (default: sync)' -r -f -a "sync\t''
+complete -c ember-server -l cluster-announce-client-ipv4 -d 'The address that clients receive over IPv4. No effect: this version has no use for it. (default: empty)' -r
+complete -c ember-server -l cluster-announce-client-ipv6 -d 'The address that clients receive over IPv6. No effect: this version has no use for it. (default: empty)' -r
+complete -c ember-server -l cluster-announce-client-port -d 'The port that clients receive. No effect: this version has no use for it. (default: 0)' -r
+complete -c ember-server -l cluster-announce-client-tls-port -d 'The port that clients with TLS receive. No effect: this version has no use for it. (default: 0)' -r
+complete -c ember-server -l cluster-blacklist-ttl -d 'The seconds for which a forgotten node is not added again. No effect: this version has no use for it. (default: 60)' -r
+complete -c ember-server -l cluster-config-save-behavior -d 'Whether a node exits when it cannot write its file. No effect: this version has no use for it. (default: sync)' -r -f -a "sync\t''
 best-effort\t''"
 complete -c ember-server -l cluster-databases -d 'The number of databases of a node of a cluster. (default: 1)' -r
-complete -c ember-server -l cluster-manual-failover-timeout -d 'The milliseconds after which a manual failover is abandoned. No effect: nodes do not exchange messages in this version. (default: 5000)' -r
-complete -c ember-server -l cluster-slot-stats-enabled -d 'Whether the resource usage of each slot is counted. No effect: nodes do not exchange messages in this version. (default: no)' -r -f -a "yes\t''
+complete -c ember-server -l cluster-manual-failover-timeout -d 'The milliseconds after which a manual failover is abandoned. No effect: this version has no use for it. (default: 5000)' -r
+complete -c ember-server -l cluster-slot-stats-enabled -d 'Whether the resource usage of each slot is counted. No effect: this version has no use for it. (default: no)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l cluster-slot-migration-log-max-len -d 'The maximum number of slot migrations in the log. No effect: nodes do not exchange messages in this version. (default: 1000)' -r
-complete -c ember-server -l slot-migration-max-failover-repl-bytes -d 'The unsent bytes below which a slot migration completes; -1 for any number. No effect: nodes do not exchange messages in this version. (default: 0)' -r
-complete -c ember-server -l cluster-compatibility-sample-ratio -d 'The percentage of commands that are checked for compatibility with a cluster. No effect: nodes do not exchange messages in this version. (default: 0)' -r
+complete -c ember-server -l cluster-slot-migration-log-max-len -d 'The maximum number of slot migrations in the log. No effect: this version has no use for it. (default: 1000)' -r
+complete -c ember-server -l slot-migration-max-failover-repl-bytes -d 'The unsent bytes below which a slot migration completes; -1 for any number. No effect: this version has no use for it. (default: 0)' -r
+complete -c ember-server -l cluster-compatibility-sample-ratio -d 'The percentage of commands that are checked for compatibility with a cluster. No effect: this version has no use for it. (default: 0)' -r
 complete -c ember-server -l always-show-logo -d 'Whether the log begins with a logo. No effect: there is no logo. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l io-threads -d 'The number of threads that read and write. No effect: each worker reads, runs and writes; shards is the number of workers, by default one per core. (default: 1)' -r
@@ -386,7 +393,7 @@ no\t''"
 complete -c ember-server -l aof-disable-auto-gc -d 'Whether old files of the AOF are kept. No effect: files of the AOF are removed as soon as no manifest names them. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l loading-process-events-interval-bytes -d 'The bytes of a file that are loaded before clients are served in between. No effect: workers serve clients while a file is loaded. (default: 2097152)' -r
-complete -c ember-server -l cluster-ping-interval -d 'The interval in milliseconds at which nodes send PING to each other; 0 for the default. No effect: nodes do not exchange messages in this version. (default: 0)' -r
+complete -c ember-server -l cluster-ping-interval -d 'The interval in milliseconds at which nodes send PING to each other; 0 for the default. No effect: this version has no use for it. (default: 0)' -r
 complete -c ember-server -l rdb-key-save-delay -d 'The delay in microseconds after each key while an RDB file is written; if negative, the number of keys after which there is a delay of one microsecond. A key takes ten seconds at most. (default: 0)' -r
 complete -c ember-server -l key-load-delay -d 'The same for each key and command while a file is loaded. (default: 0)' -r
 complete -c ember-server -l tiered-goal -d 'The percentage of maxmemory above which values are demoted; 0 demotes all eligible values continuously. (default: 90)' -r

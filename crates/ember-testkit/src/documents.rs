@@ -51,7 +51,8 @@ pub fn code_blocks(document: &str) -> Vec<Block> {
         let fence = line.trim_start().strip_prefix("```");
         match (&mut open, fence) {
             (None, Some(words)) => {
-                let mut words = words.split_whitespace().map(str::to_owned);
+                let words = split_arguments(words).unwrap_or_default();
+                let mut words = words.iter().map(|word| String::from_utf8_lossy(word).into_owned());
                 open = Some(Block {
                     language: words.next().unwrap_or_default(),
                     arguments: words.collect(),

@@ -1,8 +1,8 @@
 //! The ghosts of evicted keys, with which the policy `allkeys-ghosts` decides which keys deserve memory.
 //!
-//! Most keys of a large cache are used once. A policy that only knows the keys in memory evicts a key that is used every
-//! few thousand requests before its second use, again and again. This policy counts the uses of each key, also of keys
-//! that are not in memory any more:
+//! Most keys of a large cache are used once. Others are used once every few thousand requests. A policy that knows only
+//! the keys in memory repeatedly evicts such a key before its next use. This policy counts the uses of each key, also
+//! of keys that are not in memory any more:
 //!
 //! * The eviction clock of an entry contains a counter of uses up to `COUNTER_MAX`, which is halved with time, and the
 //!   tick of the last use. A new key begins with 0 uses. The key with the lowest counter of a sample is evicted first,

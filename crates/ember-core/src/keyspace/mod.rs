@@ -347,8 +347,8 @@ impl Keyspace {
         }
     }
 
-    /// Frees the ghosts of evicted keys; called while no policy needs it. O(1) if there is none. The caller holds no
-    /// lock.
+    /// Frees the ghosts of evicted keys; called while no eviction policy needs them. O(1) if there are no ghosts. The caller
+    /// holds no lock.
     pub fn forget_ghosts(&self) {
         if self.has_ghosts.load(Ordering::Relaxed) {
             self.has_ghosts.store(false, Ordering::Relaxed);

@@ -6,8 +6,8 @@
 //!        <index> <term> <change> crc=…                                  appended; replaced when entries are removed
 //! ```
 //!
-//! Both are synced before the node answers. A crash while lines are appended leaves a last line without an end, which no
-//! other node knows: it is removed. Any other damage stops the start.
+//! Both are synced before the node answers. A crash while lines are appended can leave an incomplete last line, which
+//! no other node knows; it is removed. Any other damage prevents startup.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -193,7 +193,12 @@ impl AgreementFiles {
         let path = self.directory.join("log");
         let bytes = fs::read(&path)?;
         let end = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-        let damaged = |_| io::Error::new(ErrorKind::InvalidData, "the log has changed since the start");
+        let damaged = |_| {
+            io::Error::new(
+                ErrorKind::InvalidData,
+                "the file raft/log was changed after this server's startup",
+            )
+        };
         let (_, before) = lines_of(&bytes[..end]).map_err(damaged)?;
         let file = OpenOptions::new().append(true).open(path)?;
         if end < bytes.len() {

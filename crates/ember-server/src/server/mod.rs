@@ -327,7 +327,7 @@ impl Server {
         self.workers[worker].mailbox.send(Message::Check(token, client_id));
     }
 
-    /// Resumes connections whose commands wait for a pause that has ended. O(connections).
+    /// Resumes connections whose commands were delayed by a pause, once it has ended. O(connections).
     pub(crate) fn check_paused(&self) {
         for view in self.clients.all() {
             if view.is_paused.load(Ordering::Relaxed) {

@@ -67,7 +67,7 @@ pub(super) struct Saving {
     ages: Ages,
     /// The places that the walk visits; `None` means all places.
     places: Option<Arc<Places>>,
-    /// The number of each database when the snapshot was taken, at the index of the shard's name of the database.
+    /// The number that each database had when the snapshot was taken, indexed by the database's name in the shard.
     numbers: Vec<usize>,
     /// The preimages that are not queued yet, by the number of their database.
     preimages: Vec<(usize, Encoded)>,

@@ -409,7 +409,8 @@ impl Quicklist {
             self.insert_node(node + 1, Node::of(element, limit));
             return;
         }
-        // The new element goes to the part without the element at `place`; both parts are merged with adjacent nodes.
+        // The new element is inserted into the part without the element at `place`; both parts are merged with adjacent
+        // nodes.
         let (part, kept) = if is_after { (node + 1, node) } else { (node, node + 1) };
         self.edit_node(part, |part| match part {
             Node::Packed(packed) if is_after => packed.push_front(bytes),

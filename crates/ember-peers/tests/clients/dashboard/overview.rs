@@ -99,7 +99,7 @@ fn a_user_logs_in_and_sees_figures_update() {
     });
     assert_eq!(figure(&browser, "#persistence"), "healthy");
 
-    // No other host is contacted, and the policy has refused nothing.
+    // The page contacts no other host, and its content security policy has blocked no request.
     let foreign = browser.run(
         "return performance.getEntriesByType('resource').map(({ name }) => name)
              .filter((name) => !name.startsWith(location.origin))",

@@ -236,7 +236,7 @@ impl Reader {
         let mut arrived = received;
         loop {
             if let Err(Unreadable) = frames.read(&arrived, &mut |frame| self.add(&frame)) {
-                return "the server sent a message of another kind".to_owned();
+                return "the server sent a message of an unexpected type or with too many parts".to_owned();
             }
             if self.rows >= rows {
                 return format!("the limit of {rows} rows is reached");
