@@ -286,7 +286,7 @@ fn an_aof_can_be_restored_to_a_point_in_time() {
     for until in ["", "0", "yesterday"] {
         let run = folder.run(&["repair", "appendonlydir", "--output", "none", "--until", until]);
         assert_eq!(run.code, 2, "{run:?}");
-        assert!(run.err.contains(&format!("--until: '{until}' is no moment: use Unix time")), "{run:?}");
+        assert!(run.err.contains(&format!("--until: '{until}' is not a time: use Unix time")), "{run:?}");
     }
     assert!(!folder.path("none").exists());
 }

@@ -121,6 +121,9 @@ fn search(keyspace: &Arc<Keyspace>, book: &Mutex<Book>) {
     }
 }
 
+/// What a thread does to the keyspace and to the record of its elements.
+type Work = dyn Fn(&Arc<Keyspace>, &Mutex<Book>) + Send;
+
 /// Concurrently runs threads that change an index, threads that link, and a thread that searches.
 fn check(kind: &'static str) {
     let run = move || {
@@ -138,7 +141,7 @@ fn check(kind: &'static str) {
             }
             book.lock().unwrap().insert(name, (0, Some(number)));
         }
-        let spawn = |run: Box<dyn Fn(&Arc<Keyspace>, &Mutex<Book>) + Send>| {
+        let spawn = |run: Box<Work>| {
             let (keyspace, book) = (Arc::clone(&keyspace), Arc::clone(&book));
             thread::spawn(move || run(&keyspace, &book))
         };

@@ -61,7 +61,7 @@ impl Active {
     /// Parses a moment.
     ///
     /// # Errors
-    /// Returns an error if the text is no moment, or the moment has not come yet.
+    /// Returns an error if the text is not a time, or the moment has not come yet.
     pub(crate) fn parse_when(&self, text: &[u8]) -> Result<When, CommandError> {
         let text = std::str::from_utf8(text).unwrap_or("");
         if text.eq_ignore_ascii_case("now") {

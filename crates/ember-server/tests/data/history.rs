@@ -249,9 +249,9 @@ fn what_is_not_known_is_an_error() {
         let mut client = server.client();
         client.run("SET k 1");
         for (line, expected) in [
-            ("GET k AS OF 0", "ERR '0' is no moment"),
-            ("GET k AS OF \"\"", "ERR '' is no moment"),
-            ("GET k AS OF yesterday", "ERR 'yesterday' is no moment"),
+            ("GET k AS OF 0", "ERR '0' is not a time"),
+            ("GET k AS OF \"\"", "ERR '' is not a time"),
+            ("GET k AS OF yesterday", "ERR 'yesterday' is not a time"),
             ("GET k AS OF 9999999999", "ERR the moment 9999999999000 is in the future"),
             ("GET k AS OF 2020-01-01", "TOOOLD history begins at "),
             ("HISTORY k FROM -1h", "TOOOLD history begins at "),
