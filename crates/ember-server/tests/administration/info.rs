@@ -30,8 +30,8 @@ fn info_sections_are_selected_by_name() {
         assert_eq!(matches!(reply, Value::Verbatim(..)), about_protocol == Some(Value::Integer(3)));
         assert_eq!(titles(&reply.text()), DEFAULT);
         assert_eq!(titles(&client.run("INFO default").text()), DEFAULT);
-        assert_eq!(titles(&client.run("INFO everything").text()).len(), 15);
-        assert_eq!(titles(&client.run("INFO ALL").text()).len(), 15);
+        assert_eq!(titles(&client.run("INFO everything").text()).len(), 16);
+        assert_eq!(titles(&client.run("INFO ALL").text()).len(), 16);
         assert_eq!(titles(&client.run("INFO keyspace server SERVER nothing").text()), ["Server", "Keyspace"]);
         assert_eq!(client.run("INFO nothing").text(), "");
         assert_eq!(client.run("INFO cluster").text(), "# Cluster\r\ncluster_enabled:0\r\n");

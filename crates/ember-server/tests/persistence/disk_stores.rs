@@ -20,8 +20,8 @@ pub(super) fn start(directory: &Path, mode: &[&str], store: &str, more: &[&str])
 
 /// Writes a checkpoint of everything to the store.
 pub(super) fn checkpoint(client: &mut RawClient) {
-    wait_until("no checkpoint is under way", || client.info("aof_rewrite_in_progress") == "0");
-    assert!(!client.run("BGREWRITEAOF").is_error());
+    // The server writes checkpoints of its own, too.
+    wait_until("a checkpoint can begin", || !client.run("BGREWRITEAOF").is_error());
     wait_until("the checkpoint has ended", || client.info("aof_rewrite_in_progress") == "0");
     assert_eq!(client.info("aof_last_bgrewrite_status"), "ok");
 }

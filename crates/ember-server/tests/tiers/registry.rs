@@ -147,8 +147,8 @@ fn save(client: &mut RawClient) {
     let is_over = |client: &mut RawClient| {
         client.run("INFO persistence").text().contains("\r\naof_rewrite_in_progress:0\r\n")
     };
-    wait_until("no checkpoint is under way", || is_over(client));
-    assert!(!client.run("BGREWRITEAOF").is_error());
+    // The server writes checkpoints of its own, too.
+    wait_until("a checkpoint can begin", || !client.run("BGREWRITEAOF").is_error());
     wait_until("the checkpoint has ended", || is_over(client));
 }
 
