@@ -314,11 +314,14 @@ fn bench_cache_has_sizes_and_hits() {
         ("CACHE_READS", "12000"),
         ("CACHE_SECONDS", "1"),
         ("CACHE_KEYS", "6000"),
-        ("CACHE_POLICIES", "allkeys-lru"),
+        ("CACHE_TRACE_LIMIT", "2mb"),
+        ("CACHE_TRACES", "shift zipf"),
+        ("CACHE_POLICIES", "allkeys-lru allkeys-ghosts"),
         ("VALKEY_SERVER", "no-such-server"),
     ];
     let (tables, _) = tables("bench-cache.sh", &small);
-    assert_eq!((tables.len(), tables[0].len(), tables[1].len()), (2, 4, 3));
+    // Of each trace: two servers with the first policy, ember alone with the second.
+    assert_eq!((tables.len(), tables[0].len(), tables[1].len()), (2, 4, 7));
     assert!(column(&tables[0], "ember, allocated").iter().all(|bytes| *bytes > 1.0), "{tables:?}");
     assert!(column(&tables[1], "hits, %").iter().all(|hits| (5.0..99.0).contains(hits)), "{tables:?}");
 }
