@@ -13,7 +13,7 @@ BENCH_REQUESTS=${BENCH_REQUESTS:-1000000}
 BENCH_ROUNDS=${BENCH_ROUNDS:-3}
 BENCH_CLIENTS=${BENCH_CLIENTS:-50}
 BENCH_PIPELINE=${BENCH_PIPELINE:-16}
-stack_program=${REDIS_STACK_SERVER:-${PEERS_TOOLS:-$bench_root/target/peers}/redis-stack/redis-stack-server}
+stack_program=${REDIS_STACK_SERVER:-$bench_root/target/peers/redis-stack/redis-stack-server}
 
 servers=(ember)
 if has_peer "$stack_program"; then

@@ -236,8 +236,8 @@ fn with_data(name: &str, line: &str, port: &str) -> (Walk, BTreeMap<String, Valu
 fn redis_is_migrated_to_ember_and_back_under_load() {
     let (mut walk, all) = with_data("replication", "redis-server --port 6379 --dir redis", REDIS);
     let text = document("docs/migration.md");
-    let (current, old) = section(&text, "By replication").split_once("Where you may not").unwrap();
-    let (there, back) = current.split_once("the way back:").unwrap();
+    let (current, old) = section(&text, "Replication").split_once("Where you may not").unwrap();
+    let (there, back) = current.split_once("in the same way:").unwrap();
     // The server listens before it receives writes.
     let start = "ember-server --port 6380 --dir ember";
     walk.run(start);
@@ -275,7 +275,7 @@ fn redis_is_migrated_to_ember_and_back_under_load() {
 fn data_moves_into_stores_and_out_of_them() {
     let (mut walk, all) = with_data("stores", "redis-server --port 6379 --dir redis", REDIS);
     let text = document("docs/migration.md");
-    let text = section(&text, "Into a store, and out of it");
+    let text = section(&text, "Migration to and from a store");
     let (into, rest) = text.split_once("With `cp").unwrap();
     let (from_map, out) = rest.split_once("Out of a store").unwrap();
     assert_eq!(walk.follow(into, |_| false), 5);
@@ -303,7 +303,7 @@ fn tiers_are_enabled_and_disabled() {
     walk.run("mkdir ember");
     let text = document("docs/migration.md");
     let (with, without) =
-        section(&text, "To tiers, and back").split_once("ember-cli -p 6380 SHUTDOWN").unwrap();
+        section(&text, "Migration to and from tiers").split_once("ember-cli -p 6380 SHUTDOWN").unwrap();
     assert_eq!(walk.follow(with, |_| false), 2);
     let tier = |walk: &Walk| walk.client(EMBER).run("TIERING TIER page:1").text();
     wait_until("the value is cold", || tier(&walk) != "hot");
@@ -316,7 +316,7 @@ fn tiers_are_enabled_and_disabled() {
 fn redis_moves_to_ember_by_rdb_file() {
     let (mut walk, all) = with_data("rdb", "redis-server --port 6379 --dir redis", REDIS);
     let text = document("docs/migration.md");
-    let (first, second) = section(&text, "By RDB file").split_once("Without access").unwrap();
+    let (first, second) = section(&text, "RDB file").split_once("Without access").unwrap();
     for part in [first, second] {
         assert!(walk.follow(part, |_| false) >= 3);
         assert_eq!(contents(&mut walk.client(EMBER)), all);
@@ -327,7 +327,7 @@ fn redis_moves_to_ember_by_rdb_file() {
 #[test]
 fn redis_moves_to_ember_by_append_only_file() {
     let (mut walk, all) = with_data("aof", "redis-server --port 6379 --dir redis --appendonly yes", REDIS);
-    assert!(walk.follow(section(&document("docs/migration.md"), "By append-only file"), |_| false) >= 4);
+    assert!(walk.follow(section(&document("docs/migration.md"), "Append-only file"), |_| false) >= 4);
     assert_eq!(contents(&mut walk.client(EMBER)), all);
     end(walk);
 }
@@ -335,7 +335,7 @@ fn redis_moves_to_ember_by_append_only_file() {
 #[test]
 fn redis_moves_to_ember_key_by_key() {
     let (mut walk, mut all) = with_data("keys", "redis-server --port 6379 --dir redis", REDIS);
-    assert!(walk.follow(section(&document("docs/migration.md"), "Key by key"), |_| false) >= 3);
+    assert!(walk.follow(section(&document("docs/migration.md"), "Single keys"), |_| false) >= 3);
     all.retain(|name, _| name.starts_with("0 user:") || name.contains("greeting") || name.contains("queue"));
     all.insert("libraries".to_owned(), Value::Integer(0));
     assert_eq!(contents(&mut walk.client(EMBER)), all);
@@ -345,7 +345,7 @@ fn redis_moves_to_ember_key_by_key() {
 #[test]
 fn ember_moves_back_to_redis() {
     let text = document("docs/migration.md");
-    let (by_rdb, by_aof) = section(&text, "Back to Redis").split_once("By append-only file").unwrap();
+    let (by_rdb, by_aof) = section(&text, "Return to Redis").split_once("By append-only file").unwrap();
     for (name, part) in [("back-by-rdb", by_rdb), ("back-by-aof", by_aof)] {
         let (mut walk, all) = with_data(name, "ember-server --port 6380 --dir ember --appendonly yes", EMBER);
         assert!(walk.follow(part, |_| false) >= 4);
@@ -355,7 +355,8 @@ fn ember_moves_back_to_redis() {
     // Migrates key by key, with programs and ports exchanged, as the page describes.
     let (mut walk, mut all) = with_data("back-by-keys", "ember-server --port 6380 --dir ember", EMBER);
     walk.run("redis-server --port 6379 --dir redis");
-    let script = section(&text, "Key by key").split("```bash\n").nth(1).unwrap().split("```").next().unwrap();
+    let script =
+        section(&text, "Single keys").split("```bash\n").nth(1).unwrap().split("```").next().unwrap();
     let exchanged = script
         .replace("redis-cli", "<ember>")
         .replace("ember-cli", "redis-cli")
