@@ -57,7 +57,7 @@ pub struct Sender {
     pub local_ip: String,
 }
 
-/// What the caller does after a call.
+/// The actions that the caller takes after a call.
 #[derive(Debug, Default)]
 pub struct Outputs {
     /// The group to which the vote and the log belong; `None` in no group.
@@ -78,7 +78,7 @@ pub struct Outputs {
     pub notes: Vec<String>,
 }
 
-/// What a member knows about the agreement, for observers.
+/// The state of the agreement as a member knows it, for INFO and metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// The role.
@@ -162,7 +162,7 @@ pub struct Member {
     next_number: u64,
     taken: Vec<Taken>,
     encounters: VecDeque<Encounter>,
-    noted: Option<(Option<Name>, Vec<Name>)>,
+    last_seen: Option<(Option<Name>, Vec<Name>)>,
     out: Outputs,
 }
 
@@ -183,7 +183,7 @@ impl Member {
             next_number: 0,
             taken: Vec::new(),
             encounters: VecDeque::new(),
-            noted: None,
+            last_seen: None,
             out: Outputs::default(),
         }
     }
@@ -302,7 +302,7 @@ impl Member {
         now_ms + (PROPOSAL_TIMEOUTS * self.timeout_ms).max(PROPOSAL_MIN_MS)
     }
 
-    /// Does what is due at this time.
+    /// Runs the timers whose time has come.
     pub fn tick(&mut self, now_ms: u64) {
         if let Some(raft) = &mut self.raft {
             raft.tick(now_ms);
@@ -729,7 +729,7 @@ impl Member {
     fn become_lone(&mut self, lone: Topology) {
         self.raft = None;
         self.taken.clear();
-        self.noted = None;
+        self.last_seen = None;
         self.out.topology = Some(lone.clone());
         self.topology = lone;
         for proposal in std::mem::take(&mut self.proposals) {
@@ -877,7 +877,7 @@ impl Member {
     fn note_changes(&mut self) {
         let Some(raft) = &self.raft else { return };
         let (leader, voters) = (raft.leader(), raft.voters());
-        let (old_leader, old_voters) = self.noted.clone().unwrap_or_default();
+        let (old_leader, old_voters) = self.last_seen.clone().unwrap_or_default();
         if leader != old_leader
             && let Some(leader) = leader
         {
@@ -887,6 +887,6 @@ impl Member {
         if voters != old_voters {
             self.out.notes.push(format!("{} nodes vote on changes of the topology", voters.len()));
         }
-        self.noted = Some((leader.or(old_leader), voters.to_vec()));
+        self.last_seen = Some((leader.or(old_leader), voters.to_vec()));
     }
 }

@@ -46,7 +46,7 @@ pub enum LogWrite {
     Replace(Log),
 }
 
-/// What the caller does after a call, in this order.
+/// The actions that the caller takes after a call, in this order.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     pub(crate) vote: Option<Vote>,
@@ -54,7 +54,7 @@ pub(crate) struct Effects {
     pub(crate) messages: Vec<(Name, Message)>,
 }
 
-/// What a leader knows about another member.
+/// A leader's record of another member.
 #[derive(Clone, Copy, Debug)]
 struct Progress {
     /// The index of the next entry to send.
@@ -266,7 +266,7 @@ impl Raft {
         (self.timeout_ms / HEARTBEATS).max(1)
     }
 
-    /// Does what is due at this time.
+    /// Starts an election or sends heartbeats if their time has come.
     pub(crate) fn tick(&mut self, now_ms: u64) {
         if let Role::Leader(progress) = &self.role {
             let is_heard = |name: &&Name| {

@@ -150,7 +150,7 @@ impl Captured {
     }
 }
 
-/// What all workers share: the coverage, the clock of history, and the known names.
+/// The parts that all workers share: the coverage, the clock of history, and the known names.
 #[derive(Debug)]
 pub struct Covered {
     coverage: Coverage,
@@ -242,7 +242,7 @@ fn clock_ms() -> i64 {
 #[derive(Debug)]
 struct Mark {
     key: Name,
-    /// What the server did; `None` if the call has changed the key.
+    /// The change by the server; `None` if a call has changed the key.
     cause: Option<&'static str>,
     before: Option<State>,
     after: State,

@@ -307,7 +307,7 @@ fn bench_memory_has_a_line_for_each_server() {
 #[test]
 fn bench_cache_has_sizes_and_hits() {
     let small = [
-        // So many keys that their memory exceeds the variation of the rest.
+        // The memory of this number of keys exceeds the variation of all other memory.
         ("KEY_COUNT", "100000"),
         ("CACHE_SIZES", "100 600"),
         ("CACHE_LIMIT", "2mb"),
@@ -410,7 +410,7 @@ fn bench_engines_has_durable_sets_larger_data_and_starts() {
 
 #[test]
 fn bench_types_has_memory_and_commands() {
-    // So many elements that their memory exceeds the variation of the rest.
+    // The memory of this number of elements exceeds the variation of all other memory.
     let (tables, _) = tables("bench-types.sh", &[("ELEMENT_COUNT", "20000")]);
     assert_eq!((tables.len(), tables[0].len(), tables[1].len()), (2, 7, 14));
     assert!(column(&tables[0], "ember, bytes per element").iter().all(|bytes| *bytes > 1.0), "{tables:?}");

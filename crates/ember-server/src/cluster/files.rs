@@ -22,7 +22,7 @@ use super::checked_lines::{lines_of, text_of};
 /// The name of the directory.
 const DIRECTORY: &str = "raft";
 
-/// What the files contain.
+/// The contents of the files.
 #[derive(Debug)]
 pub(crate) struct Stored {
     /// The group to which they belong.

@@ -41,7 +41,7 @@ pub(super) struct Version {
     pub(super) number: u64,
     /// The Unix time in ms of the change; the minimum for a base.
     pub(super) at_ms: i64,
-    /// What has changed the key.
+    /// The operation that changed the key.
     pub(super) operation: &'static str,
     pub(super) stored: Stored,
 }

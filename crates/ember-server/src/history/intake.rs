@@ -19,7 +19,7 @@ const AGE_PARTS: i64 = 8;
 /// The number of attempts to make space for one record.
 const ATTEMPTS_MAX: usize = 64;
 
-/// The changes that are not taken in yet.
+/// The changes that are not in the index yet.
 #[derive(Default)]
 pub(super) struct Inbox {
     /// In the order of their numbers.
@@ -219,7 +219,7 @@ impl Active {
         }
     }
 
-    /// Removes what is older than `history-max-age`, and the oldest segments while the index needs more memory than
+    /// Removes states older than `history-max-age`, and the oldest segments while the index needs more memory than
     /// `history-max-memory`. Writes full buffers. Returns whether a segment was removed.
     pub(super) fn apply_retention(&self, server: &Server) -> bool {
         let config = server.config.snapshot();

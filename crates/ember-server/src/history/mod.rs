@@ -71,11 +71,11 @@ pub(crate) struct Active {
     #[expect(dead_code, reason = "it is released when it is dropped")]
     lock: Option<DirectoryLock>,
     counters: Counters,
-    // Behind locks.
-    /// Changes that are not taken in yet. Only the thread that holds the lock changes the index.
+    // Protected by locks.
+    /// Changes that are not in the index yet. Only the thread that holds the lock changes the index.
     inbox: Mutex<Inbox>,
     index: RwLock<Index>,
-    // Shared.
+    // Accessed without locks.
     /// The number up to which the stream has passed records on.
     passed: AtomicU64,
     /// The number up to which changes are taken in.

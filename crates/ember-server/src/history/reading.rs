@@ -1,13 +1,13 @@
 //! Reads of the history.
 //!
 //! ```text
-//! worker   under the locks of the keys: closes the moment, notes the last record's number and the current states
-//! worker   takes in what the stream has passed on; if everything is in memory, replies at once
-//! thread   otherwise waits until the noted number is taken in, and for the disk
+//! worker   under the locks of the keys: closes the moment, reads the last record's number and the current states
+//! worker   indexes the records that the stream has published; replies if all states are in memory
+//! thread   otherwise waits until the changes up to that number are indexed, and for the disk
 //! ```
 //!
 //! A closed moment never changes its answer: later changes of the keys have later times. A key without a version is
-//! unchanged since the oldest moment, at least until the noted number, so the noted state is the answer.
+//! unchanged since the oldest moment, at least until that number, so that state is the answer.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -150,7 +150,7 @@ pub(crate) struct Writing<'w> {
     pub(crate) reply: &'w mut Reply,
 }
 
-/// What was noted under the locks of the keys.
+/// The states that were read under the locks of the keys.
 struct Notes {
     /// The number of the last record.
     number: u64,
@@ -317,17 +317,24 @@ impl Active {
             Question::States(moments) => {
                 let mut states = Vec::new();
                 for moment in moments {
-                    for (key, noted) in keys.iter().zip(&notes.states) {
+                    for (key, captured) in keys.iter().zip(&notes.states) {
                         states.push(match *moment {
                             When::Now => {
-                                let current = noted.iter().find(|(number, _)| *number == database);
+                                let current = captured.iter().find(|(number, _)| *number == database);
                                 let state = current.map_or(State::Unknown, |(_, state)| state.clone());
                                 (known(state)?, notes.now_ms)
                             }
                             When::At(at_ms) => {
                                 let find = |index: &Index| index.at(database, key, at_ms);
                                 (
-                                    self.state((database, key), noted, notes.number, at_ms, find, may_wait)?,
+                                    self.state(
+                                        (database, key),
+                                        captured,
+                                        notes.number,
+                                        at_ms,
+                                        find,
+                                        may_wait,
+                                    )?,
                                     at_ms,
                                 )
                             }
@@ -363,9 +370,15 @@ impl Active {
                             None if version.number < index.oldest.number => Found::Stored(Stored::Lost),
                             None => index.at_number(database, key, version.number),
                         };
-                        let noted = &notes.states[0];
-                        let read =
-                            self.state((database, key), noted, notes.number, version.at_ms, find, may_wait);
+                        let captured = &notes.states[0];
+                        let read = self.state(
+                            (database, key),
+                            captured,
+                            notes.number,
+                            version.at_ms,
+                            find,
+                            may_wait,
+                        );
                         state = Some(read?);
                     }
                     let Version { number, at_ms, operation, .. } = version;
@@ -380,7 +393,7 @@ impl Active {
     fn state(
         &self,
         (database, key): (usize, &[u8]),
-        noted: &[(usize, State)],
+        captured: &[(usize, State)],
         number: u64,
         at_ms: i64,
         mut find: impl FnMut(&Index) -> Found,
@@ -400,7 +413,7 @@ impl Active {
             };
             let location = match found {
                 Found::Unchanged(name) => {
-                    let current = noted.iter().find(|(database, _)| names[*database] == name);
+                    let current = captured.iter().find(|(database, _)| names[*database] == name);
                     return known(current.map_or(State::Unknown, |(_, state)| state.clone()));
                 }
                 Found::Stored(Stored::Absent) => return Ok(State::Absent),

@@ -1,4 +1,4 @@
-//! Metrics of the history of keys: its size, how far it reaches back, and what was lost.
+//! Metrics of the history of keys: its size, its oldest moment, and the number of lost states.
 
 use super::metric::{Metric, counter, gauge};
 

@@ -52,7 +52,7 @@ const UNKNOWN_LINKS_MAX: usize = 256;
 /// The tokens of listeners begin here; those of links are smaller.
 const LISTENER_TOKENS: usize = 1 << 40;
 
-/// What is prepared before the data set is loaded.
+/// The parts of the bus that are created before the data set is loaded.
 pub(crate) struct Prepared {
     driver: Driver,
     listeners: Vec<TcpListener>,
@@ -257,7 +257,7 @@ impl Thread {
         }
     }
 
-    /// Does what is due, and returns the time in ms until the next tick.
+    /// Runs the timers whose time has come, and returns the time in ms until the next tick.
     fn tick(&mut self, now_ms: u64) -> u64 {
         let config = self.server.config.snapshot();
         let timeout_ms = timeout_of(&config);

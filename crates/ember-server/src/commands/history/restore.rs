@@ -1,4 +1,4 @@
-//! RESTORE.FROM: puts a past state of a key back.
+//! RESTORE.FROM: restores a past state of a key.
 
 use ember_protocol::{Args, OwnedBatch, Reply};
 use emberkv_core::capture::State;

@@ -55,7 +55,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[Command::container(
         Command::new(
             Spec {
                 name: "info",
-                summary: "Returns how far the history reaches back, its size, and what was lost.",
+                summary: "Returns the oldest readable moment, the size of the history and the number of lost states.",
                 since: SINCE,
                 group: Group::Server,
                 complexity: "O(1)",
@@ -79,7 +79,7 @@ const HELP: &[&str] = &[
     "FORGET <key>",
     "    Erase the past of a key from all files.",
     "INFO",
-    "    Return how far the history reaches back, its size, and what was lost.",
+    "    Return the oldest readable moment, the size and the number of lost states.",
 ];
 
 fn info(session: &mut Session<'_>) -> SessionResult {

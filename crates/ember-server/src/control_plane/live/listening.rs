@@ -59,7 +59,7 @@ const READ_BYTES: usize = 64 * 1024;
 /// The number of unsent bytes of the worker from which the stream ends.
 const UNSENT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// What a stream shows.
+/// The contents of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subject {
     /// The commands of all clients. Each of them costs the server some time while such a stream is open.
