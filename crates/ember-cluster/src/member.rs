@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A [`Member`] has no clock and no I/O. After each call the caller takes the [`Outputs`] and carries them out in the order
-//! of the fields: what is stored is durable before a message is sent.
+//! of the fields: stored data is durable before a message is sent.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -21,13 +21,13 @@ use crate::node::{Address, Name, Node};
 use crate::topology::{Topology, parse_shared, shared_lines};
 
 /// The number of election timeouts after which a change without a result fails. An election takes up to two, and the
-/// leader may end just after it.
+/// leader may fail just after it.
 const PROPOSAL_TIMEOUTS: u64 = 3;
 
-/// The minimum time in ms for the result of a change: with a short election timeout, a slow disk counts.
+/// The minimum time in ms for the result of a change, because a slow disk may need more than a short election timeout.
 const PROPOSAL_MIN_MS: u64 = 5_000;
 
-/// The interval in ms at which a node repeats a question that was not answered.
+/// The interval in ms at which a node repeats a request without an answer.
 const RETRY_MS: u64 = 200;
 
 /// The maximum number of nodes that this node is about to meet, and of changes without a result.
@@ -72,13 +72,13 @@ pub struct Outputs {
     pub topology: Option<Topology>,
     /// The messages to send.
     pub messages: Vec<(Recipient, Parcel)>,
-    /// The results of proposals, by their tickets, which are in effect once the topology is.
+    /// The results of proposals, by their tickets. They are valid as soon as the topology of these outputs is in use.
     pub results: Vec<(u64, Result<(), String>)>,
     /// Lines for the log of the server.
     pub notes: Vec<String>,
 }
 
-/// The state of the agreement as a member knows it, for INFO and metrics.
+/// The state of the agreement on this member, for INFO and metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// The role.
@@ -89,7 +89,7 @@ pub struct Status {
     pub leader: Option<Name>,
     /// The voters.
     pub voters: Vec<Name>,
-    /// The index of the last committed entry that this node knows.
+    /// The commit index of this node.
     pub commit: u64,
 }
 
@@ -98,7 +98,7 @@ pub struct Status {
 enum Origin {
     /// A command.
     Command(u64),
-    /// A command that makes this node leave the group; with the topology that it has afterwards.
+    /// A command that makes this node leave the group; with the topology of the node after it has left.
     Leaving(u64, Box<Topology>),
     /// A node that wants to join, at the other end of this link.
     Joining(Name, u64),
@@ -129,7 +129,7 @@ struct Proposal {
     deadline_ms: u64,
 }
 
-/// A change of another member that this leader has appended.
+/// A change that another member has proposed and this leader has appended.
 #[derive(Debug)]
 struct Taken {
     from: Name,
@@ -237,7 +237,7 @@ impl Member {
         !self.encounters.is_empty()
     }
 
-    /// Returns what the member knows about the agreement; `None` in no group.
+    /// Returns the state of the agreement; `None` in no group.
     pub fn status(&self) -> Option<Status> {
         let raft = self.raft.as_ref()?;
         Some(Status {
@@ -284,12 +284,13 @@ impl Member {
         self.topology.group().map(|group| group.name)
     }
 
-    /// Returns whether this node knows no other node. It may then join a group, also if it is the only member of one.
+    /// Returns whether this node is the only one in its topology. It may then join a group, even as the only member of
+    /// another.
     fn is_lone(&self) -> bool {
         self.topology.nodes().len() == 1
     }
 
-    /// Returns the group with which other nodes have to agree when they meet this one.
+    /// Returns the group of this node if it has other members: a node that meets this one must join that group.
     fn group_of_several(&self) -> Option<Name> {
         self.group_name().filter(|_| !self.is_lone())
     }
@@ -322,7 +323,7 @@ impl Member {
         assert!(self.raft.is_none(), "the node is in no group");
         let me = self.me();
         let random = self.next_random();
-        // The name of this node is unique, and with a random part so is each of its groups.
+        // The name of this node is unique, and the random part makes the name of each of its groups unique.
         let name = Name::parse(&format!("{}{random:016x}", &me.as_str()[..24]));
         self.topology.form_group(name.expect("these are 40 digits"));
         let group = self.topology.group().expect("it was formed");
@@ -352,8 +353,8 @@ impl Member {
         self.finish(now_ms);
     }
 
-    /// Leaves the group, with this topology of a lone node from then on. If it has another name and no leader can be
-    /// reached, the node leaves all the same: no other member takes it for the one that left.
+    /// Leaves the group; the node then has the topology `lone`. If that topology gives the node a new name, the node
+    /// also leaves when no leader is reachable, because the members cannot confuse the new name with the old one.
     pub fn leave(&mut self, ticket: u64, lone: Topology, now_ms: u64) {
         let me = self.me();
         if self.raft.is_none() || self.topology.nodes().len() == 1 {
@@ -398,7 +399,8 @@ impl Member {
         self.encounters.push_back(Encounter { ticket, other, name, next_ms: now_ms, deadline_ms });
     }
 
-    /// Asks the next node to meet. One is asked after the other, so that a lone node joins one group only.
+    /// Sends the request to meet to the next node. The requests are sent one at a time, so that a lone node joins one
+    /// group only.
     fn meet_next(&mut self, now_ms: u64) {
         if self.encounters.is_empty() {
             return;
@@ -432,7 +434,7 @@ impl Member {
             }
             (None, Ok(())) => {}
         }
-        // The next one is met after the time that it has waited.
+        // The deadline of the next one does not include the time in which it waited for this one.
         let deadline_ms = self.proposal_deadline(now_ms);
         if let Some(next) = self.encounters.front_mut() {
             next.deadline_ms = deadline_ms;
@@ -508,10 +510,10 @@ impl Member {
                 }
                 return Ok(Meeting::Soon);
             }
-            (_, None) => join.ok_or("the other node does not say how it joins")?,
+            (_, None) => join.ok_or("the request of the other node does not contain its change")?,
         };
         let Change::Join { node, .. } = &mut join else {
-            return Err("the change is not that of a node that joins".to_owned());
+            return Err("the change does not add a node".to_owned());
         };
         if node.name != from.name {
             return Err("the change names another node".to_owned());
@@ -558,7 +560,7 @@ impl Member {
     }
 
     /// Handles a message of another group: its leader sends the topology in which this node is listed, because the node
-    /// joins that group, or has joined it and does not know it yet.
+    /// joins that group, or has joined it and has not received that change yet.
     fn receive_outside(&mut self, from: &Sender, group: Option<Name>, message: Message, now_ms: u64) {
         let answer = |message| (Recipient::Link(from.link), Parcel { group, message });
         if matches!(message, Message::PreVote { .. }) {
@@ -587,7 +589,7 @@ impl Member {
                 let is_mine = |slot| topology.owner(slot).is_some_and(|owner| owner.name == me);
                 let mut slots = self.topology.ranges_of(me).into_iter().flatten();
                 if self.is_lone() && !slots.all(is_mine) {
-                    // The slots that it has got since it asked to join may have another owner there.
+                    // Slots that were assigned to it after its request to join may have another owner there.
                     self.out.messages.push(answer(Message::Elsewhere));
                     return;
                 }
@@ -611,7 +613,7 @@ impl Member {
         let is_member = self.topology.node(from).is_some();
         match message {
             Message::PreVote { commit, .. } if !is_member && self.applied() >= commit => {
-                // Its last change that it knows is older than its removal.
+                // The last change that this node has received is older than its removal.
                 let message = Message::Removed { index: self.applied() };
                 self.send(from, message);
             }
@@ -712,7 +714,7 @@ impl Member {
                 if let Err(why) = result {
                     self.out
                         .notes
-                        .push(format!("the addresses of this node are not known to all yet: {why}"));
+                        .push(format!("not all members have the new addresses of this node yet: {why}"));
                 }
             }
         }
@@ -748,7 +750,8 @@ impl Member {
         }
     }
 
-    /// Proposes what waits, applies what is committed, and takes what the agreement wants to store and send.
+    /// Proposes the waiting changes, applies the committed entries, and collects the data to store and the messages to
+    /// send.
     fn finish(&mut self, now_ms: u64) {
         self.propose_waiting(now_ms);
         let stored = self.applied();
@@ -861,7 +864,9 @@ impl Member {
             };
             match origin {
                 Origin::Leaving(_, ref lone) if lone.myself().name != self.me() => {
-                    self.out.notes.push(format!("{error}: other nodes still know this node by its old name"));
+                    self.out
+                        .notes
+                        .push(format!("{error}: other nodes still list this node under its old name"));
                     self.settle(origin, Ok(()));
                 }
                 origin => self.settle(origin, Err(error)),

@@ -126,7 +126,8 @@ pub enum Message {
     },
     /// The answer of a listed node that is not a member of the group.
     Elsewhere,
-    /// Asks to be members of one group. `join` is the change that makes the sender a member, if it is in no group.
+    /// Requests that the sender and the receiver become members of one group. `join` is the change that makes the
+    /// sender a member, if it is in no group.
     Meet {
         /// The change.
         join: Option<Change>,

@@ -176,7 +176,7 @@ impl World {
         }
     }
 
-    /// Stores and sends what a member has put out. The node may crash between any two steps.
+    /// Stores and sends the outputs of a member. The node may crash between any two steps.
     fn carry_out(&mut self, number: usize) {
         let Some(member) = &mut self.nodes[number].member else { return };
         let Outputs { group, vote, topology_first, log, topology, messages, results, notes: _ } =
@@ -243,7 +243,7 @@ impl World {
         self.flights.push(Flight { at_ms: self.now_ms + delay, from, to, parcel });
     }
 
-    /// Checks what must always be true.
+    /// Checks the invariants of every state.
     fn check(&mut self, number: usize) {
         let node = &self.nodes[number];
         let Some(member) = &node.member else { return };
@@ -274,7 +274,7 @@ impl World {
             if self.nodes[number].member.is_none() && self.nodes[number].starts_ms <= self.now_ms {
                 self.start(number);
             }
-            // A node may be late.
+            // A node may run late.
             if !self.fails(50)
                 && let Some(member) = &mut self.nodes[number].member
             {
@@ -321,7 +321,7 @@ impl World {
         self.next_ticket
     }
 
-    /// Does what an operator does.
+    /// Runs a random command of an operator.
     fn operate(&mut self) {
         let (ticket, now_ms) = (self.ticket(), self.now_ms);
         let number = self.below(self.nodes.len() as u64) as usize;
@@ -333,7 +333,7 @@ impl World {
         let Some(member) = &mut self.nodes[number].member else { return };
         match what {
             _ if member.topology().nodes().len() == 1 || what == 0 => {
-                // Either of the two nodes may ask.
+                // Either of the two nodes may send the request to meet.
                 let (asking, asked) = if what < 5 { (number, 0) } else { (0, number) };
                 let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), asked as u16);
                 if asking != asked
@@ -403,7 +403,7 @@ impl World {
         }
     }
 
-    /// Returns whether nothing is left to be agreed on.
+    /// Returns whether all changes are applied everywhere.
     fn is_settled(&self) -> bool {
         let first = self.nodes[0].member.as_ref().and_then(|member| member.topology().group());
         let is_done = |node: &Node| {
@@ -435,7 +435,7 @@ impl World {
         }
         assert_eq!(self.confirmed.last().unwrap().0, 16_000, "the last change is confirmed");
         let voters = first.group().unwrap().voters.len();
-        assert_eq!(voters, self.voters(), "so many of {} nodes vote", self.nodes.len());
+        assert_eq!(voters, self.voters(), "the number of voters of {} nodes", self.nodes.len());
     }
 }
 

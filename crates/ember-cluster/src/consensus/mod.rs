@@ -59,7 +59,7 @@ pub(crate) struct Effects {
 struct Progress {
     /// The index of the next entry to send.
     next: u64,
-    /// The index of the last entry that the member has for certain.
+    /// The index of the last entry that the member has confirmed.
     matched: u64,
     /// When the member last answered, or when the leader was elected.
     heard_ms: u64,
@@ -99,7 +99,7 @@ pub struct Raft {
     leader: Option<Name>,
     /// When a message of the leader last arrived.
     heard_ms: u64,
-    /// When the member asks for votes unless a leader sends something, or when a leader sends the next heartbeat.
+    /// When a member without messages from a leader asks for votes, or when a leader sends the next heartbeat.
     deadline_ms: u64,
     timeout_ms: u64,
     random: u64,
@@ -109,7 +109,7 @@ pub struct Raft {
     voters: Vec<Name>,
     /// The voters of the applied topology.
     applied_voters: Vec<Name>,
-    /// A voter that leaves, until it votes no longer.
+    /// A voter that is leaving; removed when it no longer votes.
     leaving: Option<Name>,
     stored_vote: Vote,
     /// The first index that is not stored, or none if the stored log must be replaced.
@@ -252,8 +252,8 @@ impl Raft {
         }
     }
 
-    /// Returns a random time between one and two election timeouts. Each attempt has another one, so that candidates do
-    /// not keep splitting the votes.
+    /// Returns a random time between one and two election timeouts. Each attempt draws a new time, so that candidates
+    /// do not split the votes again and again.
     fn next_timeout(&mut self) -> u64 {
         // xorshift64 (Marsaglia, 2003).
         self.random ^= self.random << 13;
@@ -285,7 +285,7 @@ impl Raft {
             return;
         }
         if self.deadline_ms == 0 && self.voters != [self.me] {
-            // After the start, the present leader has time to send something.
+            // After the start, the present leader has time to send a heartbeat.
             self.deadline_ms = now_ms + self.next_timeout();
         }
         if now_ms >= self.deadline_ms {
@@ -297,8 +297,8 @@ impl Raft {
         self.voters.len() / 2 + 1
     }
 
-    /// Asks the voters whether an election could succeed. A member that does not vote asks too: so it learns that it was
-    /// removed.
+    /// Asks the voters whether an election could succeed. A member that does not vote asks, too, because the answer
+    /// shows whether it was removed.
     fn campaign(&mut self, now_ms: u64) {
         self.deadline_ms = now_ms + self.next_timeout();
         self.leader = None;
@@ -378,7 +378,7 @@ impl Raft {
     }
 
     /// Appends a change if this member is the leader. Returns its index and its term, or `None` if the change must be
-    /// proposed again later: a voter is removed only after it has stopped to vote.
+    /// proposed again later: a voter is removed only after it has stopped voting.
     pub(crate) fn propose(&mut self, change: Change, now_ms: u64) -> Option<(u64, u64)> {
         if !self.is_leader() {
             return None;
@@ -395,8 +395,8 @@ impl Raft {
         Some((index, self.vote.term))
     }
 
-    /// Adds or removes one voter if the voters are not those that the members should have: one of one or two members,
-    /// three of three or four, five of more. `members` are in the order in which they joined.
+    /// Adds or removes one voter if the number of voters is not the intended one: one for one or two members, three for
+    /// three or four members, five for more. `members` are in the order in which they joined.
     pub(crate) fn adjust_voters(&mut self, members: &[Name], now_ms: u64) {
         let Role::Leader(progress) = &self.role else { return };
         let uncommitted = if self.commit < self.log.last().0 { self.log.from(self.commit + 1) } else { &[] };
@@ -499,7 +499,7 @@ impl Raft {
             self.leaving = None;
         }
         if !self.is_voter() && !has_open {
-            // The voter that has most entries becomes the leader at once.
+            // The voter with the most entries becomes the leader at once.
             let Role::Leader(progress) = &self.role else { return };
             let matched = |name: &&Name| progress.get(*name).map_or(0, |progress| progress.matched);
             let next = self.voters.iter().max_by_key(matched).copied();

@@ -18,8 +18,8 @@ const UNOWNED: u16 = u16::MAX;
 /// The number of slots whose owners are compared at once.
 const RUN_BLOCK: usize = 64;
 
-/// The maximum number of nodes, far above what one topology is meant for: each takes an entry in every reply that lists
-/// them.
+/// The maximum number of nodes, far above the intended size of a cluster. It limits the length of replies that list the
+/// nodes.
 pub const NODES_MAX: usize = 10_000;
 
 /// The nodes of a cluster and the owners of its slots.

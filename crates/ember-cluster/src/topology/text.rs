@@ -8,7 +8,7 @@
 //! forgotten <names>
 //! ```
 //!
-//! The last two lines are there if the nodes agree on the topology.
+//! The last two lines exist only if the nodes agree on the topology.
 
 use std::fmt::Write;
 use std::ops::RangeInclusive;
@@ -67,7 +67,7 @@ pub(crate) fn names_of(text: &str) -> Result<Vec<Name>, String> {
     text.split(',').map(name_of).collect()
 }
 
-/// Returns the lines of a topology without the flag of this node, so that all nodes of a group have the same.
+/// Returns the lines of a topology without the flag of this node, so that all nodes of a group have the same lines.
 pub fn shared_lines(topology: &Topology) -> Vec<String> {
     let mut lines = lines(topology);
     lines[topology.myself] = lines[topology.myself].replacen(" myself,", " ", 1);
@@ -253,7 +253,7 @@ fn parse_node(number: usize, words: &[&str]) -> Result<Parsed, String> {
     }
     let epoch = number_of(words[6], "the configuration epoch")?;
     if !matches!(words[7], "connected" | "disconnected") {
-        return Err(format!("'{}' is not connected or disconnected", words[7].escape_default()));
+        return Err(format!("'{}' is neither connected nor disconnected", words[7].escape_default()));
     }
     let slots = words[WORDS_BEFORE_SLOTS..].iter().map(|word| parse_slots(word)).collect::<Result<_, _>>()?;
     let epoch = if matches!(role, Role::Primary) { epoch } else { 0 };
@@ -307,7 +307,7 @@ fn parse_flags(flags: &str, primary: &str) -> Result<(Role, bool), String> {
             "myself" => is_myself = true,
             "master" => is_primary = true,
             "slave" => is_replica = true,
-            // Failures that another server has seen say nothing about the nodes now.
+            // A failure that another server has detected may be over.
             "fail?" | "fail" | "nofailover" | "noflags" => {}
             "handshake" | "noaddr" => {
                 return Err(format!("a node with the flag {flag} has no known address"));
