@@ -20,7 +20,7 @@ use crate::replication::link::role;
 use crate::server::Server;
 
 /// The reason for role changes, for the log.
-const WHY: &str = "the topology of the cluster says so";
+const WHY: &str = "the topology of the cluster requires it";
 
 /// A call whose connection is parked until the nodes have agreed.
 pub(crate) struct ChangeCall {
@@ -32,7 +32,7 @@ pub(crate) struct ChangeCall {
     result: Result<(), String>,
 }
 
-/// Parks the connection until the order that `order` makes of the call is carried out.
+/// Parks the connection until the order that `order` creates for the call is carried out.
 ///
 /// # Errors
 /// Returns an error in a transaction or a script, which cannot wait.
@@ -137,7 +137,8 @@ impl Job for Publication {
     }
 }
 
-/// Returns the primary of this node, or none if it is one; nothing if the address of its primary is not known.
+/// Returns the primary of this node, or [`PrimaryAddress::NONE`] if the node is a primary. Returns `None` if the
+/// address of its primary is not known.
 fn primary_of(topology: &Topology, uses_tls: bool) -> Option<PrimaryAddress> {
     let Some(primary) = topology.myself().primary() else { return Some(PrimaryAddress::NONE) };
     let address = &topology.node(primary)?.address;

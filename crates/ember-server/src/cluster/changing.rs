@@ -45,7 +45,7 @@ pub(crate) fn change(
     })?
 }
 
-/// Returns a new topology of a node that forgets its name.
+/// Returns the topology of a node in no cluster, with a new random name.
 ///
 /// # Errors
 /// Returns an error if the system provides no random numbers.

@@ -6,8 +6,8 @@
 //!        <index> <term> <change> crc=…                                  appended; replaced when entries are removed
 //! ```
 //!
-//! Both are synced before the node answers. A crash while lines are appended can leave an incomplete last line, which
-//! no other node knows; it is removed. Any other damage prevents startup.
+//! Both are synced before the node answers. A crash while lines are appended can leave an incomplete last line. The
+//! node has not confirmed that entry to any other node, so the line is removed. Any other damage prevents startup.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -66,7 +66,7 @@ pub(crate) fn load(topology: &Path, me: Name) -> Result<Option<Stored>, String> 
     let (vote_group, vote) = parse_vote(&vote, me).map_err(|reason| damaged("vote", reason))?;
     let (group, log) = parse_log(&log).map_err(|reason| damaged("log", reason))?;
     if group != vote_group {
-        // A crash while the node joined a group: the topology is that of no group.
+        // The node has crashed while it joined a group: its topology does not have a group yet.
         return Ok(Some(Stored { group, vote: Vote::default(), log: Log::default() }));
     }
     Ok(Some(Stored { group, vote, log }))
@@ -97,7 +97,7 @@ fn parse_vote(bytes: &[u8], me: Name) -> Result<(Name, Vote), String> {
     let lines = lines_or_reason(bytes)?;
     let words: Vec<&str> = lines.iter().flat_map(|line| line.split(' ')).collect();
     let ["ember-vote", "1", group, node, term, candidate] = words[..] else {
-        return Err("the file is not that of a vote".to_owned());
+        return Err("the file does not contain a vote".to_owned());
     };
     if name_of(node)? != me {
         return Err(format!("it is the vote of node {node}, but this is node {me}"));
@@ -110,7 +110,7 @@ fn parse_log(bytes: &[u8]) -> Result<(Name, Log), String> {
     let lines = lines_or_reason(bytes)?;
     let (first, entries) = lines.split_first().ok_or("the file has no first line")?;
     let ["ember-log", "1", group, index, term] = first.split(' ').collect::<Vec<_>>()[..] else {
-        return Err("the file is not that of a log".to_owned());
+        return Err("the file does not contain a log".to_owned());
     };
     let mut log = Log::new((number_of(index)?, number_of(term)?));
     for line in entries {

@@ -49,7 +49,7 @@ pub(crate) fn open(handle: &ConfigHandle) -> Result<Option<Opened>, String> {
         let port = node.address.client_port(config.tls_replication);
         if node.address.ip.is_empty() || port == 0 {
             return Err(format!(
-                "{}: this node is a replica of {primary}, of which the address is missing",
+                "{}: this node is a replica of {primary}, but the line of that node has no address",
                 config.cluster_config_file
             ));
         }
@@ -67,7 +67,7 @@ fn stored_agreement(config: &Config, topology: &mut Topology) -> Result<Option<S
         return Ok(stored);
     }
     if stored.is_some() && topology.nodes().len() == 1 {
-        // A crash while the only member of a group joined another one: it asks again.
+        // The only member of a group has crashed while it joined another group: it sends its request again.
         topology.dissolve_group();
         return Ok(None);
     }

@@ -41,7 +41,10 @@ pub(super) fn load(path: &Path) -> Result<Option<Topology>, String> {
     match fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Ok(found) if found.len() > FILE_BYTES_MAX => {
-            return Err(format!("{shown} has {} bytes, which is not the file of a cluster", found.len()));
+            return Err(format!(
+                "{shown} has {} bytes, which is more than a file of a topology can have",
+                found.len()
+            ));
         }
         _ => {}
     }
@@ -84,7 +87,7 @@ fn parse(bytes: &[u8]) -> Result<Topology, LineError> {
     let at_end = |reason: &str| LineError { line: count, reason: reason.to_owned() };
     let [(_, first), middle @ .., (_, last)] = &lines[..] else { return Err(at_end("the file ends early")) };
     if *first != FIRST_LINE {
-        let reason = format!("'{first}' is a form that this version does not know");
+        let reason = format!("'{first}' is a form that this version does not support");
         return Err(LineError { line: 1, reason });
     }
     if *last != format!("{LAST_LINE}{}", middle.len()) {

@@ -1,4 +1,4 @@
-//! The slots of a cluster as this node serves them.
+//! The slots of a cluster that this node serves, and the reasons for which it refuses calls.
 //!
 //! Workers test one bit per call: whether this node serves the slot now. The bits change only while a worker has exclusive
 //! access to the keyspace, so no batch sees two topologies; `cluster-require-full-coverage` is an exception, because it
@@ -132,7 +132,7 @@ impl Slots {
     }
 
     /// Makes a topology the present one. A caller that changes owners of slots has exclusive access to the keyspace.
-    /// Returns whether the node has stopped to serve a slot.
+    /// Returns whether the node has stopped serving a slot.
     pub(crate) fn publish(&self, topology: Topology, config: &Config) -> bool {
         let is_covered = topology.assigned() == SLOTS || !config.cluster_require_full_coverage;
         let is_ok = is_covered && topology.size() > 0;

@@ -23,7 +23,8 @@ const PAYLOAD_BYTES_MAX: usize = 16 << 20;
 /// The maximum length of the payload of a node that is not authenticated yet.
 const HELLO_BYTES_MAX: usize = 256;
 
-/// The maximum number of bytes that wait to be sent. A node that reads more slowly lacks messages, which are sent again.
+/// The maximum number of bytes that wait to be sent. Messages to a node that reads too slowly are dropped and sent
+/// again later.
 const OUTPUT_BYTES_MAX: usize = 32 << 20;
 
 const LENGTH_BYTES: usize = 4;
@@ -189,7 +190,7 @@ impl Link {
         }
     }
 
-    /// Returns the next frame if it is there: a message, or nothing for a hello.
+    /// Returns the next frame if it has arrived completely: a message, or nothing for a hello.
     fn next_frame(&mut self) -> Result<Option<Option<String>>, String> {
         let Some(length) = self.input.first_chunk::<LENGTH_BYTES>() else { return Ok(None) };
         let length = u32::from_be_bytes(*length) as usize;
@@ -222,7 +223,7 @@ impl Link {
     fn greet(&mut self, hello: &str) -> Result<(), String> {
         let words: Vec<&str> = hello.split(' ').collect();
         let ["ember-bus", "1", name, nonce] = words[..] else {
-            return Err("the other node speaks another protocol".to_owned());
+            return Err("the other node uses another protocol".to_owned());
         };
         let name = Name::parse(name).ok_or("the other node has no valid name")?;
         if nonce.len() != 64 || hello == self.own_hello {

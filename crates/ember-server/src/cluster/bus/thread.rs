@@ -31,10 +31,11 @@ use crate::system::driver::Driver;
 use crate::system::random_name::random_name;
 use crate::tls::{client_config, server_config};
 
-/// The minimum of the effective `cluster-node-timeout` in ms: below it, a busy machine looks like one that has failed.
+/// The minimum of the effective `cluster-node-timeout` in ms: with a shorter one, a node on a busy machine would be
+/// taken for a failed one.
 const NODE_TIMEOUT_MIN_MS: u64 = 200;
 
-/// The interval in ms at which a node in no group, which has nothing to do, wakes.
+/// The interval in ms at which the thread of a node in no group wakes.
 const IDLE_TICK_MS: u64 = 1_000;
 
 /// The time in ms in which a new link must be authenticated.
@@ -49,7 +50,7 @@ const REDIAL_MS: u64 = 200;
 /// The maximum number of links whose other node is not authenticated yet.
 const UNKNOWN_LINKS_MAX: usize = 256;
 
-/// The tokens of listeners begin here; those of links are smaller.
+/// The first token of listeners; the tokens of links are smaller.
 const LISTENER_TOKENS: usize = 1 << 40;
 
 /// The parts of the bus that are created before the data set is loaded.
@@ -61,7 +62,7 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    /// Listens for other nodes, and continues with what the node has stored.
+    /// Listens for other nodes, and continues with the stored topology, vote and log.
     ///
     /// # Errors
     /// Returns a line with the reason why the node cannot start.
@@ -197,7 +198,7 @@ struct Thread {
     published: u64,
     publishing: Option<u64>,
     is_loaded: bool,
-    /// Whether storing has failed: the node takes part in no further agreement.
+    /// Whether storing has failed. The node then no longer proposes, votes or confirms.
     is_halted: bool,
 }
 
@@ -299,7 +300,7 @@ impl Thread {
         }
     }
 
-    /// Lets the workers change the topology again if the node is in no group and meets no other one.
+    /// Allows the workers to change the topology again if the node is in no group and is not meeting another node.
     fn allow_own(&self) {
         let is_settled = self.published == self.newest.0;
         if is_settled && !self.member.is_in_group() && !self.member.is_meeting() {
@@ -376,7 +377,7 @@ impl Thread {
         }
     }
 
-    /// Stores, sends and completes what the member has put out.
+    /// Carries out the outputs of the member: stores data, sends messages and completes calls.
     fn carry_out(&mut self, now_ms: u64) {
         let outputs = self.member.take_outputs();
         outputs.notes.iter().for_each(|note| tracing::info!("cluster: {note}"));
@@ -437,7 +438,7 @@ impl Thread {
         }
     }
 
-    /// Makes a worker put the newest topology into effect, unless one is being put into effect.
+    /// Requests that a worker put the newest topology into effect, unless a worker is already doing so.
     fn publish(&mut self) {
         let (number, topology) = &self.newest;
         if !self.is_loaded || self.publishing.is_some() || *number == self.published {
@@ -589,7 +590,7 @@ impl Thread {
         self.show_links();
     }
 
-    /// Reads and writes what a link allows.
+    /// Reads and writes as much as a link accepts without blocking.
     fn serve(&mut self, token: usize) {
         let now_ms = self.now_ms();
         let Some(link) = self.links.get_mut(&token) else { return };

@@ -22,7 +22,7 @@ use crate::server::Server;
 /// The distance of the port for other nodes from the port for clients, if CLUSTER MEET does not name it.
 const BUS_PORT_OFFSET: u16 = 10_000;
 
-/// Returns the error of a command that changes a cluster whose nodes only have the same file.
+/// Returns the error of a command that would change a topology that was read from a written file.
 fn fixed(command: &str, nodes: usize) -> CommandError {
     format!(
         "ERR {command} needs the agreement of the {nodes} nodes in the file of this node, and they are not in a group: start \
@@ -31,8 +31,8 @@ fn fixed(command: &str, nodes: usize) -> CommandError {
     .into()
 }
 
-/// Changes the topology: that of a node in no group with `edit`, and replies OK; that of a group by `agree`, which returns
-/// the change to agree on.
+/// Changes the topology. A node in no group applies `edit` and replies OK; a member of a group proposes the change that
+/// `agree` returns.
 fn change_topology(
     execution: &mut Execution<'_>,
     edit: impl FnOnce(&Server, &mut Topology) -> Result<(), CommandError>,
