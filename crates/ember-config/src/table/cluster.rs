@@ -7,7 +7,7 @@ use crate::parameter::{Field, Kind, Parameter};
 use crate::stored::{Form, check_host_name, check_ipv4, check_ipv6, check_node_name, check_source_address};
 use crate::value::{EndpointType, parse_line};
 
-const REASON: &str = "this version has no use for it";
+const REASON: &str = "the feature is not available in this version";
 
 const PORT: RangeInclusive<i64> = 0..=65535;
 
@@ -49,9 +49,9 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Secret { field: field!(cluster_auth_pass), file: Some(field!(cluster_auth_pass_file)) },
         default: "",
         mutable: true,
-        about: "The secret of all nodes of a cluster, with which they prove to each other that they belong to it; a change \
-                concerns new connections. On the \
-                command line every user of the machine can read it: prefer `cluster-auth-pass-file`.",
+        about: "The secret of all nodes of a cluster, with which they authenticate each other; a change applies to \
+                new connections. On the command line every user of the machine can read it: prefer \
+                `cluster-auth-pass-file`.",
     },
     Parameter {
         name: "cluster-auth-pass-file",
@@ -75,7 +75,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(cluster_bootstrap)),
         default: "no",
         mutable: false,
-        about: "Whether a node that is in no cluster begins one, with all slots that have no owner.",
+        about: "Whether a node that is in no cluster forms one, with all slots that have no owner.",
     },
     Parameter {
         name: "cluster-port",
@@ -222,7 +222,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::YesNo(field!(tls_cluster)),
         default: "no",
         mutable: false,
-        about: "Whether nodes use TLS among each other.",
+        about: "Whether the connections between nodes use TLS.",
     },
     stored(
         "cluster-announce-client-ipv4",

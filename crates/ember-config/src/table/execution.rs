@@ -69,6 +69,6 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         default: "1",
         mutable: true,
         about: "The effort of workers to remove expired keys: in each turn of its loop a worker checks this many \
-                thousands of them, about 0.1 ms for each thousand.",
+                thousand keys, which takes about 0.1 ms per thousand.",
     },
 ];

@@ -23,7 +23,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "cluster-ping-interval",
         Form::Integer(0..=i64::MAX),
         "0",
-        "this version has no use for it",
+        "the feature is not available in this version",
         "The interval in milliseconds at which nodes send PING to each other; 0 for the default.",
     ),
     Parameter {
@@ -32,8 +32,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(rdb_key_save_delay, -INT_MAX - 1..=INT_MAX),
         default: "0",
         mutable: true,
-        about: "The delay in microseconds after each key while an RDB file is written; if negative, the number of keys \
-                after which there is a delay of one microsecond. A key takes ten seconds at most.",
+        about: "The delay in microseconds after each key while an RDB file is written; if negative, the number of \
+                keys after which there is a delay of one microsecond. The delay is at most ten seconds per key.",
     },
     Parameter {
         name: "key-load-delay",

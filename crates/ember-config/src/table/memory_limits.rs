@@ -185,7 +185,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Memory { range: 0..=BYTES_MAX, field: field!(tiered_min_value) },
         default: "64",
         mutable: true,
-        about: "Keys that take no more memory than this with their values stay in memory.",
+        about: "The value of a key stays in memory if key and value together take no more memory than this.",
     },
     Parameter {
         name: "tiered-max-value",
@@ -193,7 +193,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Memory { range: 0..=64 << 20, field: field!(tiered_max_value) },
         default: "64mb",
         mutable: true,
-        about: "Keys that take more memory than this with their values stay in memory.",
+        about: "The value of a key stays in memory if key and value together take more memory than this.",
     },
     Parameter {
         name: "storage-io-threads",

@@ -18,9 +18,9 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         },
         default: "127.0.0.1 -::1",
         mutable: true,
-        about: "The addresses to listen on: IP addresses, host names, `*` (all IPv4) or `::*` (all IPv6). A `-` \
-                before an address makes it no error when the machine does not have it. Without any address there \
-                is no TCP listener.",
+        about: "The addresses to listen on: IP addresses, host names, `*` (all IPv4) or `::*` (all IPv6). With a \
+                `-` before an address, it is no error if the machine does not have this address. Without any \
+                address there is no TCP listener.",
     },
     Parameter {
         name: "port",
@@ -45,9 +45,9 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         },
         default: "7.2.4",
         mutable: false,
-        about: "The version of Redis that INFO, HELLO, LOLWUT, `redis.REDIS_VERSION` and metrics report. Nothing else \
-                depends on it. Some client libraries use features that ember supports only if the reported version has \
-                them.",
+        about: "The version of Redis that INFO, HELLO, LOLWUT, `redis.REDIS_VERSION` and metrics report. Nothing \
+                else depends on it. Some client libraries use a feature only if the reported version has it, even \
+                though ember supports it.",
     },
     Parameter {
         name: "tcp-backlog",

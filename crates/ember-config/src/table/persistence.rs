@@ -154,8 +154,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Memory { range: 0..=BYTES_MAX, field: field!(history_max_value) },
         default: "1mb",
         mutable: false,
-        about: "The memory of a key with its value above which a state is not recorded: each change of a covered key \
-                records its whole value. Reads of such a state return the error GAP.",
+        about: "The maximum memory of a key with its value for which states are recorded, because each change of a \
+                covered key records the whole value. Reads of a state that was not recorded return the error GAP.",
     },
     Parameter {
         name: "aof-load-truncated",
@@ -198,9 +198,10 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(aof_lag_limit, 0..=3_600_000),
         default: "0",
         mutable: true,
-        about: "With `appendfsync everysec`: the milliseconds for which a write may stay not durable because the disk \
-                is slow. While a write is older, writes wait, and are refused after `aof-wait-limit`; below 1000 they \
-                wait for each fsync. 0 for no limit: writes are neither delayed nor refused because of a slow fsync.",
+        about: "With `appendfsync everysec`: the milliseconds within which a write must be durable. While a slow \
+                disk delays a write for longer, further writes wait, and are refused after `aof-wait-limit`; below \
+                1000, writes wait for each fsync. 0 for no limit: writes are neither delayed nor refused because of \
+                a slow fsync.",
     },
     Parameter {
         name: "aof-wait-limit",
@@ -293,7 +294,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         mutable: true,
         about: "The server for which RDB files, bases of the append-only file and payloads of DUMP are written. \
                 `redis`: Redis 7.0, or the first Redis that supports all of the data (7.4 if a field of a hash \
-                expires); `redis-7.2`, `redis-8` and `valkey-9`: that server. Data that it does not support is still \
-                written, so that nothing is lost, and the log warns that it cannot read the file.",
+                expires); `redis-7.2`, `redis-8` and `valkey-9`: that server. Data that it does not support is \
+                still written, so that nothing is lost, and the log warns that the server cannot read the file.",
     },
 ];

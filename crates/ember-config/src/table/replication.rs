@@ -208,7 +208,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(repl_timeout, 1..=INT_MAX),
         default: "60",
         mutable: true,
-        about: "The seconds of silence after which primary and replica consider their connection broken.",
+        about: "The seconds without data after which primary and replica consider their connection broken.",
     },
     Parameter {
         name: "repl-backlog-size",
@@ -275,8 +275,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(sync_timeout, 1..=INT_MAX),
         default: "5000",
         mutable: true,
-        about: "The milliseconds without their confirmation after which a client's connection is closed, because the \
-                outcome of its write is unknown.",
+        about: "The milliseconds without a confirmation by these replicas after which a client's connection is \
+                closed, because the outcome of its write is unknown.",
     },
     Parameter::without_effect(
         "rdb-del-sync-files",

@@ -38,8 +38,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: Kind::Secret { field: field!(tls_key_file_pass), file: None },
         default: "",
         mutable: true,
-        about: "The password of that key, if it is encrypted. It must be encrypted with PBES2 and AES-CBC, as OpenSSL \
-                does.",
+        about: "The password of that key, if the key is encrypted. The supported encryption is PBES2 with AES-CBC, \
+            which OpenSSL uses.",
     },
     Parameter {
         name: "tls-ca-cert-file",

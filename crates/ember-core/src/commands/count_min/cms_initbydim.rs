@@ -28,8 +28,8 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
         Spec {
             name: "cms.initbyprob",
-            summary: "Creates a count-min sketch whose estimates exceed the counts by more than a part of all counts only \
-                      with a probability.",
+            summary: "Creates a count-min sketch for a maximum error of its estimates, relative to the sum of all \
+                      counts, and the probability of a larger error.",
             syntax: "key error probability",
             example: Example { given: &[], call: "CMS.INITBYPROB visits 0.001 0.01", reply: "OK" },
             ..CMS_INITBYDIM

@@ -42,7 +42,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             summary: "Removes keys and frees large values in the background.",
             since: "4.0.0",
             group: Group::Generic,
-            complexity: "O(1) for each key, whatever its size; the background thread does the rest.",
+            complexity: "O(1) for each key, whatever its size; a background thread frees the values.",
             arity: -2,
             flags: Flags::WRITE.union(Flags::FAST),
             keys: KEYS,

@@ -8,7 +8,7 @@ use crate::spec::{Command, Example, Flags, Group, KeyFlags, KeySpec, Spec};
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "move",
-        summary: "Moves a key to another database, unless that has a key of this name.",
+        summary: "Moves a key to another database, unless that database has a key of this name.",
         since: "1.0.0",
         group: Group::Generic,
         complexity: "O(1)",

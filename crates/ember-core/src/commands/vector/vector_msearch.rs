@@ -14,8 +14,8 @@ use crate::types::vector_set::{Metric, Search, VectorSet};
 pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Spec {
         name: "vector.msearch",
-        summary: "Returns the elements of an index that are nearest to several vectors: those found for each are scored \
-                  against all of them.",
+        summary: "Returns the elements of an index that are nearest to several vectors: the elements found for each \
+                  vector are scored against all vectors.",
         since: "0.1.0",
         group: Group::VectorSet,
         complexity: "O(Q · EF · (log N + Q)) distances for Q vectors, N elements and EF near ones of each.",

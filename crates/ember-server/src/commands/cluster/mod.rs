@@ -337,7 +337,7 @@ const SUBCOMMANDS: &[ServerCommand] = &[
     command(
         Spec {
             name: "meet",
-            summary: "Introduces a node to this node.",
+            summary: "Makes this node and another one members of the same cluster.",
             arity: -4,
             syntax: "ip port [cluster-bus-port]@4.0.0",
             history: &[("4.0.0", "`cluster-bus-port` came.")],

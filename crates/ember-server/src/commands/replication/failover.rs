@@ -12,7 +12,8 @@ use crate::replication::failover::stage::{Failover, FailoverStage, Wish};
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
         name: "failover",
-        summary: "Hands this server's role to a replica once the replica has all writes; writes wait until then.",
+        summary: "Makes a replica the primary once it has all writes, and this server its replica; writes wait \
+                  until then.",
         since: "6.2.0",
         group: Group::Server,
         complexity: "O(1)",

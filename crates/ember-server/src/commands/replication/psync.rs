@@ -25,7 +25,8 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "psync",
-            summary: "Turns the connection into a replica's: a partial sync from an offset, or a full sync.",
+            summary: "Turns the connection into the link of a replica: a partial sync from an offset, or a full \
+                      sync.",
             since: "2.8.0",
             complexity: "O(1); a full sync is O(N) for N keys, in the background.",
             arity: -3,
@@ -38,7 +39,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "sync",
-            summary: "Turns the connection into a replica's with a full sync, as before version 2.8.",
+            summary: "Turns the connection into the link of a replica and starts a full sync, as before version 2.8.",
             since: "1.0.0",
             complexity: "O(1); a full sync is O(N) for N keys, in the background.",
             arity: 1,

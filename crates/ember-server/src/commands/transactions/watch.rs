@@ -28,7 +28,7 @@ pub(super) const COMMANDS: &[ServerCommand] = &[
     Command::new(
         Spec {
             name: "unwatch",
-            summary: "Stops watching keys; with fingerprints, the live queries that have them.",
+            summary: "Stops watching keys, or, with fingerprints, the live queries with these fingerprints.",
             since: "2.2.0",
             complexity: "O(N) for N watched keys.",
             arity: -1,
