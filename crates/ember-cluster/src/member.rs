@@ -303,7 +303,7 @@ impl Member {
         now_ms + (PROPOSAL_TIMEOUTS * self.timeout_ms).max(PROPOSAL_MIN_MS)
     }
 
-    /// Runs the timers whose time has come.
+    /// Runs the timers that are due.
     pub fn tick(&mut self, now_ms: u64) {
         if let Some(raft) = &mut self.raft {
             raft.tick(now_ms);
@@ -391,7 +391,7 @@ impl Member {
 
     fn plan_encounter(&mut self, ticket: Option<u64>, other: Recipient, name: Option<Name>, now_ms: u64) {
         if self.encounters.len() >= WAITING_MAX {
-            let error = "this node is about to meet too many others".to_owned();
+            let error = "this node is already meeting too many other nodes".to_owned();
             self.out.results.extend(ticket.map(|ticket| (ticket, Err(error))));
             return;
         }
@@ -567,7 +567,7 @@ impl Member {
             self.out.messages.push(answer(Message::Elsewhere));
             return;
         }
-        // Nodes with the same file form a group when one of them does.
+        // // Nodes with the same file join the group that one of them forms.
         let is_in_file = self.raft.is_none() && self.topology.node(from.name).is_some();
         if !self.is_lone() && !is_in_file {
             if matches!(message, Message::Entries { .. } | Message::Topology { .. }) {

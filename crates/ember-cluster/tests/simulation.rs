@@ -20,11 +20,11 @@ use ember_cluster::topology::{Topology, shared_lines};
 /// The election timeout of the members in ms.
 const TIMEOUT_MS: u64 = 500;
 
-/// The time with faults, and the time after it in which all must agree, in ms.
+/// The duration of faults, and the time after it within which all members must agree, in ms.
 const FAULTS_MS: u64 = 10_000;
 const CALM_MS: u64 = 80_000;
 
-/// The time after which all changes of the time with faults have a result, in ms.
+/// The time after which all changes that were proposed during the faults have a result, in ms.
 const SETTLING_MS: u64 = 5_500;
 
 /// The time of one step in ms.
@@ -371,7 +371,7 @@ impl World {
         self.has_faults = false;
         self.cut.iter_mut().flatten().for_each(|cut| *cut = false);
         self.nodes.iter_mut().for_each(|node| node.starts_ms = 0);
-        // All nodes join that have not.
+        // // All nodes that are not members yet join.
         let (mut steps, end_ms) = (0, self.now_ms + CALM_MS);
         let settles_ms = self.now_ms + SETTLING_MS;
         while self.now_ms < settles_ms || (self.now_ms < end_ms && !self.is_settled()) {
@@ -439,7 +439,7 @@ impl World {
     }
 }
 
-/// Runs the seeds of one of three tests, or a third of those of the environment.
+/// Runs the seeds of one of three tests, or a third of the seeds in `EMBER_SEEDS`.
 fn run_part(part: u64) {
     let (first, end) = match std::env::var("EMBER_SEEDS") {
         Ok(text) => {

@@ -8,8 +8,8 @@
 //! | `-90s`, `-5m`, `-1h`, `-2d`, `-1w`, `-1y` | before now; a day has 24 hours, a year 365 days |
 //! | `now` | now |
 //!
-//! Everything else is an error, never "now": so are an empty text and `0`, because a script with an empty variable
-//! would otherwise select another moment than its author intended.
+//! All other texts are errors, including an empty text and `0`: a script with an empty variable would otherwise read
+//! another moment than its author intended.
 
 use crate::number::parse_u64;
 

@@ -30,7 +30,7 @@ pub(super) fn print_problem(what: impl Display) {
     eprintln!("ember-cli: {what}");
 }
 
-/// Returns the second, as Unix time, of the time that an option has; prints an error if the text is not a time.
+/// Returns the time in an option as Unix time in whole seconds; prints an error if the text is not a time.
 pub(super) fn second_of(option: &str, text: &str, now: SystemTime) -> Result<i64, Outcome> {
     let now_ms = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as i64;
     let moment_ms = parse_moment(text, now_ms).map_err(|error| {

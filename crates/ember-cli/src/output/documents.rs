@@ -6,7 +6,7 @@ use ember_protocol::client::{Paint, Piece, Value, quote};
 const INDENT: usize = 2;
 
 /// Formats a reply that is a document or an array of documents, without the line end; `None` for other replies and for
-/// texts that are no JSON objects or arrays.
+/// texts that are not JSON objects or arrays.
 pub(super) fn format(value: &Value, paint: &Paint) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     match value {

@@ -18,8 +18,8 @@ pub(super) const OVERVIEW: &str = concat!(
     "      \":set nohints\" disable online hints\n",
     "      \":set highlight\" enable coloured input\n",
     "      \":set nohighlight\" disable coloured input\n",
-    "      \":set indent\" enable lines of JSON documents\n",
-    "      \":set noindent\" disable lines of JSON documents\n",
+    "      \":set indent\" enable indentation of JSON documents\n",
+    "      \":set noindent\" disable indentation of JSON documents\n",
     "Set your preferences in ~/.emberclirc\n",
 );
 

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 /// The message for an unknown setting.
-pub(super) const KNOWN: &str = "The settings are `:set hints`, `:set highlight` and `:set indent`, and the same with `no`, as `:set nohints`.";
+pub(super) const KNOWN: &str = "The settings are `:set hints`, `:set highlight` and `:set indent`, and the same \
+    with `no`, for example `:set nohints`.";
 
 /// A setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -316,8 +316,8 @@ impl Raft {
         self.send_to_voters(&message);
     }
 
-    /// Returns whether this member may become the leader. One that an uncommitted entry removes from the voters may, because
-    /// it may be the only one that has the entry; its own vote does not count then.
+    /// Returns whether this member may become the leader. A member that an uncommitted entry removes from the voters
+    /// may become the leader, because it may be the only one with that entry; its own vote then does not count.
     fn may_stand(&self) -> bool {
         self.is_voter() || self.applied_voters.contains(&self.me)
     }

@@ -1,4 +1,4 @@
-//! How a change on which the nodes have agreed changes the topology. The result depends on nothing else, so all nodes have
+//! Applies agreed changes to the topology. The result depends only on the topology and the change, so all nodes have
 //! the same topology after the same changes.
 
 use std::ops::RangeInclusive;

@@ -147,7 +147,8 @@ struct Parsed {
 
 /// Reads a topology from numbered lines; empty lines are skipped.
 ///
-/// # Errors Returns the first invalid line, or a line that contradicts other lines.
+/// # Errors
+/// Returns the first invalid line, or a line that contradicts other lines.
 pub fn parse<'l>(lines: impl IntoIterator<Item = (usize, &'l str)>) -> Result<Topology, LineError> {
     let mut parsed: Vec<Parsed> = Vec::new();
     let (mut current_epoch, mut group, mut forgotten) = (0, None, Vec::new());

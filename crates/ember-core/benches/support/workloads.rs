@@ -25,8 +25,8 @@ fn is_test() -> bool {
     !env::args().any(|argument| argument == "--bench")
 }
 
-/// Returns the numbers of keys: one that fits in the caches of a core, and one that is much larger. A test has one
-/// small number.
+/// Returns the numbers of keys: one that fits in the caches of a core, and one that is much larger. For a test, returns
+/// one small number.
 pub(crate) fn key_counts() -> &'static [u64] {
     if is_test() { &[500] } else { &[10_000, 1_000_000] }
 }

@@ -1,4 +1,4 @@
-//! Calls on past states: a reading call runs on private shards that contain its keys as they were, with the clock of
+//! Calls on past states: a read call runs on private shards that contain the past states of its keys, with the clock of
 //! that time.
 
 use ember_protocol::{Args, Reply};
@@ -15,8 +15,8 @@ use crate::turn::{Settings, Turn};
 /// Returns whether a call may run on past states: it reads keys that its arguments name, and its reply depends on
 /// nothing else but the time.
 pub fn may_read_past(command: &DataCommand, args: Args<'_>) -> bool {
-    /// Commands whose replies depend on the time as well, which is that of the past, and DUMP and OBJECT ENCODING,
-    /// whose replies depend on the server's version.
+    /// Commands whose replies also depend on the time, which is then the past time, and DUMP and OBJECT ENCODING, whose
+    /// replies depend on the server's version.
     const TIMED: [&str; 6] = ["ttl", "pttl", "httl", "hpttl", "dump", "encoding"];
     let spec = &command.spec;
     let runs_on_keys = match command.run {
@@ -29,7 +29,7 @@ pub fn may_read_past(command: &DataCommand, args: Args<'_>) -> bool {
 }
 
 /// Runs a call for which [`may_read_past`] is true at Unix time `at_ms`. `states` are the states of the keys in its
-/// arguments, in their order. The states are known. O(bytes of the values), and the time of the call.
+/// arguments, in their order; none of them is unknown. O(bytes of the values), and the time of the call.
 ///
 /// # Errors
 /// Returns the errors of the handler, or an error if a value cannot be decoded.

@@ -1,5 +1,5 @@
-//! The capture of changes for the history of keys: which keys are covered, and what each of them was before and is
-//! after a change.
+//! The capture of changes for the history of keys: which keys are covered, and the states of each before and after a
+//! change.
 //!
 //! ```text
 //! before an edit    mark: database, name, the state before           under the key's lock; once per key
@@ -7,11 +7,11 @@
 //! record sealed     its changes receive its number and a time        (Journal::seal)
 //! ```
 //!
-//! The journal's record defines a change: a call that records nothing leaves nothing here. Without history, a journal
-//! has no capture, and an edit costs one branch.
+//! A change belongs to a record of the journal: a call that records nothing captures nothing. Without history, a
+//! journal has no capture, and an edit costs one branch.
 //!
-//! A state before a change is captured only if the history cannot know it: each name whose earlier state was captured is
-//! remembered in a bounded set ([`Covered::forget_known`]).
+//! A state before a change is captured only if the history may not contain it already: a bounded set contains the names
+//! whose earlier states were captured ([`Covered::forget_known`]).
 
 use std::collections::HashSet;
 use std::fmt;
@@ -109,7 +109,7 @@ pub enum Change {
         database: usize,
         /// The name of the key.
         name: Box<[u8]>,
-        /// The name of the command, or what the server did.
+        /// The name of the command, or the action of the server.
         operation: &'static str,
         /// The state before the change; `None` if an earlier change has captured it.
         before: Option<State>,
@@ -158,7 +158,8 @@ pub struct Covered {
     value_bytes_max: usize,
     /// Whether databases were exchanged since startup.
     has_swapped: AtomicBool,
-    /// The time of the last change, or the first time after the last closed moment. History's time never runs back.
+    /// The time of the last change, or the first time after the last closed moment. The time of the history never
+    /// decreases.
     latest_ms: AtomicI64,
     hasher: RandomState,
     known: Box<[Mutex<HashSet<Name>>]>,
@@ -210,8 +211,8 @@ impl Covered {
         self.latest_ms.fetch_max(at_ms.saturating_add(1), Ordering::SeqCst);
     }
 
-    /// Forgets which names have captured states. A caller with exclusive access to the keyspace knows afterwards: the
-    /// next change of each key captures the state before it.
+    /// Empties the set of known names. If the caller has exclusive access to the keyspace, the next change of each key
+    /// captures the state before it.
     pub fn forget_known(&self) {
         self.known.iter().for_each(|part| part.lock().clear());
     }
@@ -327,7 +328,7 @@ impl Capture {
         }
     }
 
-    /// Makes changes of the marks from number `from` on, if `is_recorded`; otherwise discards them.
+    /// Turns the marks from number `from` on into changes if `is_recorded`; otherwise discards them.
     pub(super) fn settle(&mut self, from: usize, is_recorded: bool) {
         if !is_recorded {
             self.marks.truncate(from);
@@ -338,13 +339,13 @@ impl Capture {
         }
     }
 
-    /// Makes a change of the last mark of a key, which the server has removed.
+    /// Turns the last mark of a key that the server has removed into a change.
     pub(super) fn settle_removed(&mut self, database: usize, name: &[u8]) {
         self.settle_by_server(database, name, Some(State::Absent));
     }
 
-    /// Makes a change of the last mark of a key, whose value the server has changed to `after`; discards the mark if the
-    /// value is unchanged.
+    /// Turns the last mark of a key whose value the server has changed to `after` into a change; discards the mark if
+    /// the value is unchanged.
     pub(super) fn settle_by_server(&mut self, database: usize, name: &[u8], after: Option<State>) {
         let is_it = |mark: &Mark| mark.key.0 == database && *mark.key.1 == *name;
         let Some(at) = self.marks.iter().rposition(is_it) else { return };
@@ -367,7 +368,7 @@ impl Capture {
 
     /// Adds the exchange of two databases. The caller holds all locks.
     pub(super) fn swap(&mut self, one: usize, other: usize) {
-        // The names of keys now mean other keys.
+        // // The names of keys now refer to other keys.
         self.covered.forget_known();
         self.covered.has_swapped.store(true, Ordering::SeqCst);
         self.pending.push(Change::Swap { one, other });

@@ -503,7 +503,7 @@ impl Journal {
         self.capture.as_ref().is_some_and(|capture| capture.covers(name))
     }
 
-    /// Marks a key that is about to change. `cause` says what the server does, if no call changes the key; `state`
+    /// Marks a key that is about to change. `cause` is the action of the server if no call changes the key; `state`
     /// returns the state of the key if values up to a size in bytes are captured.
     pub fn mark(
         &mut self,
@@ -549,8 +549,8 @@ impl Journal {
         }
     }
 
-    /// Makes a change of the mark of a key, whose value the server is recorded to have changed next; `after` returns the
-    /// state after the change if values up to a size in bytes are captured. Without `after`, the mark is discarded.
+    /// Turns the mark of a key into a change by the server, which is recorded next; `after` is the state after the
+    /// change if values up to a size in bytes are captured. Without `after`, the mark is discarded.
     pub fn settle_by_server(&mut self, (database, name): (usize, &[u8]), after: Option<State>) {
         if let Some(capture) = &mut self.capture {
             capture.by_server += usize::from(after.is_some());

@@ -1,12 +1,12 @@
-//! The ghosts of evicted keys, with which the policy `allkeys-ghosts` decides which keys deserve memory.
+//! The ghosts of evicted keys, with which the policy `allkeys-ghosts` decides which keys stay in memory.
 //!
-//! Most keys of a large cache are used once. Others are used once every few thousand requests. A policy that knows only
-//! the keys in memory repeatedly evicts such a key before its next use. This policy counts the uses of each key, also
-//! of keys that are not in memory any more:
+//! Most keys of a large cache are used once. Others are used once every few thousand requests. A policy with counters
+//! only for keys in memory repeatedly evicts such a key before its next use. This policy counts the uses of each key,
+//! also of keys that are not in memory any more:
 //!
 //! * The eviction clock of an entry contains a counter of uses up to `COUNTER_MAX`, which is halved with time, and the
 //!   tick of the last use. A new key begins with 0 uses. The key with the lowest counter of a sample is evicted first,
-//!   of equal ones the key that was not used for longest. So keys that are used once leave memory early.
+//!   of equal ones the key that was not used for longest. So keys that are used once are evicted early.
 //! * An evicted key leaves a *ghost*: 12 bits of its hash and its counter, in `EvictedKeys`. A key that is created
 //!   while its ghost exists begins with one use more than its ghost, so it is kept like a key that was never evicted.
 //! * Time is measured in evictions: one *turnover* is the eviction of as many bytes as the keyspace contains
@@ -71,7 +71,7 @@ impl Turnover {
     }
 
     /// Counts an entry of `entry_bytes` that was evicted from a keyspace of `used_bytes`. A tick that two workers end at
-    /// once counts once or twice, which is of no importance.
+    /// once counts once or twice; this inaccuracy does not matter.
     pub(crate) fn count(&self, entry_bytes: usize, used_bytes: usize) {
         let bytes = (entry_bytes + SLOT_BYTES) as u64;
         let evicted = self.evicted_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;

@@ -509,7 +509,7 @@ impl<'x> Key<'x> {
         self.detach_for(None)
     }
 
-    /// Like [`Key::detach`]; `cause` says why the server removes the key.
+    /// Like [`Key::detach`]; `cause` is the reason for which the server removes the key.
     fn detach_for(&mut self, cause: Option<&'static str>) -> Option<Slot> {
         if self.turn.journal.captures() && self.at.is_some() {
             self.mark(cause);

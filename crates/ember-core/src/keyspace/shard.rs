@@ -463,8 +463,8 @@ impl ShardData {
         slot
     }
 
-    /// Adds an evicted key with its counter of uses to the ghosts. Amortized O(1): they have the size of the
-    /// tables, and is emptied when their size has doubled or halved.
+    /// Adds an evicted key with its counter of uses to the ghosts. Amortized O(1): the ghosts have the size of the
+    /// tables, and are emptied when that size has doubled or halved.
     pub(crate) fn remember_evicted(&mut self, hash: KeyHash, counter: u8) {
         let slots = self.all_databases().map(|database| database.table.capacity()).sum();
         if !self.evicted.as_ref().is_some_and(|evicted| evicted.fits(slots)) {

@@ -6,9 +6,9 @@
 //!           7 with 20 to 22: false, true, null; with 25 to 27: a float of 2, 4 or 8 bytes
 //! ```
 //!
-//! An array of equal numbers is a tag that names their type (RFC 8746, or [`BFLOAT`]) and their bytes. Floats of less than
-//! eight bytes in such arrays are read as the shortest decimal fraction that identifies them, which is the text that
-//! Redis prints.
+//! An array of numbers of one type is a tag that names the type (RFC 8746, or [`BFLOAT`]) and the bytes of the numbers.
+//! Floats of less than eight bytes in such arrays are read as the shortest decimal fraction that identifies them, which
+//! is the text that Redis prints.
 
 use super::format::LoadError;
 use crate::types::json::{Number, print_number, print_string};
@@ -53,8 +53,8 @@ fn take_array<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], LoadError> {
     Ok(*taken)
 }
 
-/// Reads a header: the type, the five bits after it, and the number that they mean. The bytes of a float are read as a
-/// number, too.
+/// Reads a header: the type, the five bits after it, and the number that they encode. The bytes of a float are read as
+/// a number, too.
 fn header(rest: &mut &[u8]) -> Result<(u8, u8, u64), LoadError> {
     let [first] = take_array(rest)?;
     let detail = first & 31;
@@ -114,7 +114,7 @@ fn read_value(rest: &mut &[u8], text: &mut Vec<u8>, depth_left: usize) -> Result
     Ok(())
 }
 
-/// Appends the text of an array of equal numbers, of which `tag` is the type.
+/// Appends the text of an array of numbers of the type `tag`.
 fn print_array(tag: u64, bytes: &[u8], text: &mut Vec<u8>) -> Result<(), LoadError> {
     match tag {
         64 => print_all(bytes, text, |bytes| integer(u8::from_le_bytes(bytes)), print_number),
@@ -201,8 +201,8 @@ fn shortest(bits: u16, value_of: impl Fn(u16) -> f64) -> f64 {
     if !number.is_finite() || number.fract() == 0.0 {
         return number;
     }
-    // A fraction has neighbors on both sides, and all numbers between the middles are rounded to it; the middles
-    // themselves if its last bit is 0.
+    // A fraction has neighbors on both sides, and all numbers between the midpoints to them are rounded to it, and so
+    // are the midpoints themselves if its last bit is 0.
     let size = number.abs();
     let low = f64::midpoint(value_of((bits & 0x7fff) - 1), size);
     let high = f64::midpoint(size, value_of((bits & 0x7fff) + 1));

@@ -62,7 +62,7 @@ pub(crate) fn park(
 }
 
 impl ChangeCall {
-    /// Makes the worker of the client send the reply.
+    /// Requests that the worker of the client send the reply.
     pub(super) fn complete(mut self: Box<Self>, server: &Server, result: Result<(), String>) {
         self.result = result;
         Jobs::of(server).notify(server, self);

@@ -31,7 +31,8 @@ struct Forgetting {
     reply: Box<Reply>,
 }
 
-/// Erases the past of a key: later reads of earlier moments return the error FORGOTTEN. The current value stays.
+/// Erases the past of a key: later reads of earlier moments return the error FORGOTTEN. The current value is not
+/// changed.
 ///
 /// # Errors
 /// Returns an error if the history is off or no thread can be started.

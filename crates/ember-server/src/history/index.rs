@@ -23,7 +23,7 @@ const VERSION_BYTES: usize = size_of::<Version>();
 /// A key of the history: the name of its database, and its name.
 pub(super) type Key = (usize, Box<[u8]>);
 
-/// Where a state is stored.
+/// /// The location of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stored {
     /// The key did not exist.
@@ -149,7 +149,7 @@ impl Index {
         after.map_or(&self.oldest_names, |swap| &swap.names)
     }
 
-    /// Removes everything: the history begins at `oldest`. Databases keep their names.
+    /// Removes all versions: the history begins at `oldest`. Databases keep their names.
     pub(super) fn restart(&mut self, oldest: Moment) {
         self.oldest_names = self.names().to_vec();
         self.swaps.clear();
@@ -176,8 +176,8 @@ impl Index {
         self.forgotten.insert(key, at_ms);
     }
 
-    /// Returns the Unix time in ms up to which the past of the key that was at this name at `at_ms` is erased, if it
-    /// contains `at_ms`.
+    /// Returns the Unix time in ms up to which the past of a key is erased, if that is not before `at_ms`. The key is
+    /// the one that had this name at `at_ms`.
     pub(super) fn forgotten_up_to(&self, database: usize, name: &[u8], at_ms: i64) -> Option<i64> {
         if self.forgotten.is_empty() {
             return None;
@@ -240,7 +240,7 @@ impl Index {
     }
 
     /// Returns the versions of a key with numbers up to `last`, in their order, each with its state: the changes of the
-    /// key, and the exchanges of its database that have put another key in its place.
+    /// key, and the exchanges of databases after which another key had its name.
     pub(super) fn versions(&self, database: usize, name: &[u8], last: u64) -> Vec<(Version, Found)> {
         let mut all = Vec::new();
         let mut named = self.oldest_names[database];
@@ -328,8 +328,8 @@ impl Index {
         kept
     }
 
-    /// Moves the oldest moment to `oldest`: only the last state before it remains of each key, as its base, and nothing
-    /// of keys whose last version is older and has a number up to `forgettable`. The segment `leaving` will be removed;
+    /// Moves the oldest moment to `oldest`: of each key, only the last state before it remains, as its base. Keys whose
+    /// last version is older and has a number up to `forgettable` are removed. The segment `leaving` will be removed;
     /// `carried` contains where the states of [`Index::kept_in`] are stored instead. O(keys).
     pub(super) fn retire(
         &mut self,

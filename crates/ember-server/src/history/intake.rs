@@ -1,6 +1,6 @@
 //! The intake of the history: changes become versions of the index, and their values records of the log. Retention.
 //!
-//! Any thread may take changes in; a thread that would have to wait leaves it to the history's thread, which writes
+//! Any thread may take changes in; a thread that would have to wait leaves them to the history's thread, which writes
 //! buffers and removes segments.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -24,11 +24,11 @@ const ATTEMPTS_MAX: usize = 64;
 pub(super) struct Inbox {
     /// In the order of their numbers.
     changes: VecDeque<Captured>,
-    /// The number after which the history starts again, and the time of that.
+    /// The number of the record after which the history starts again, and its time.
     restart: Option<(u64, i64)>,
     /// Whether a segment was removed since the last [`Inbox::take_retired`].
     is_retired: bool,
-    /// The number of the last record when all known names were forgotten for the last time.
+    /// The number of the last record when the set of known names was last emptied.
     forgotten_at: u64,
 }
 
@@ -57,8 +57,8 @@ impl Active {
         }
     }
 
-    /// Takes in the changes of the records that were passed on. Only with `may_wait` the calling thread waits for the
-    /// lock and for the disk. Returns whether all changes were taken in.
+    /// Takes in the changes of the records that were passed on. The calling thread waits for the lock and for the disk
+    /// only with `may_wait`. Returns whether all changes were taken in.
     pub(super) fn take_in(&self, server: &Server, may_wait: bool) -> bool {
         let inbox = if may_wait { Some(self.inbox.lock()) } else { self.inbox.try_lock() };
         let Some(mut inbox) = inbox else { return false };
@@ -131,7 +131,7 @@ impl Active {
                 return Ok(());
             }
             Change::Restart => {
-                // The keys were removed at this moment, so what follows it is known.
+                // // The keys were removed at this moment, so all states after it are known.
                 self.start_again(moment);
                 return Ok(());
             }
@@ -260,7 +260,8 @@ impl Active {
             let Some(first) = index.segments.front() else { return false };
             let after_last = Moment { number: index.last.number + 1, at_ms: index.last.at_ms };
             let oldest = index.segments.get(1).map_or(after_last, |start| start.first);
-            // A change that was captured before the names were forgotten may follow without the state before it.
+            // // A change that was captured before the set of names was emptied may arrive later, without the state
+            // before it.
             let forgettable = if self.taken_in() >= inbox.forgotten_at { inbox.forgotten_at } else { 0 };
             (first.segment, oldest, index.kept_in(first.segment, oldest, forgettable), forgettable)
         };
@@ -282,7 +283,7 @@ impl Active {
         true
     }
 
-    /// Erases the past of a key up to now from the index and from all files. The changes that the caller knows of are
+    /// Erases the past of a key up to now from the index and from all files. The changes before this call are already
     /// taken in.
     pub(super) fn forget(&self, database: usize, name: &[u8]) {
         let inbox = self.inbox.lock();
@@ -318,7 +319,7 @@ impl Active {
             match record {
                 Ok((_, record)) if record.head.key == name => return true,
                 Ok(_) => {}
-                // What cannot be read may be of any key.
+                // // An unreadable record may belong to any key.
                 Err(_) => return true,
             }
         }

@@ -63,7 +63,7 @@ struct Counters {
     write_errors: AtomicU64,
 }
 
-/// A history that is on.
+/// /// An enabled history.
 pub(crate) struct Active {
     // Fixed after startup.
     covered: Arc<Covered>,
@@ -215,7 +215,7 @@ impl Active {
             }
             if self.inbox.lock().take_retired() || is_retired {
                 // From now on, each key's next change captures the state before it, so the versions of keys that have
-                // not changed since can be forgotten.
+                // not changed since can be removed.
                 let number = server.gate.while_empty(|| {
                     self.covered.forget_known();
                     server.journal.last_number()

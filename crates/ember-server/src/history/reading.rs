@@ -6,8 +6,8 @@
 //! thread   otherwise waits until the changes up to that number are indexed, and for the disk
 //! ```
 //!
-//! A closed moment never changes its answer: later changes of the keys have later times. A key without a version is
-//! unchanged since the oldest moment, at least until that number, so that state is the answer.
+//! The answer for a closed moment never changes, because later changes of the keys have later times. A key without a
+//! version is unchanged since the oldest moment, at least until that number, so its current state is the answer.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -104,13 +104,13 @@ pub(crate) struct Past {
     pub(crate) number: u64,
     /// The time of the change, Unix time in ms.
     pub(crate) at_ms: i64,
-    /// What has changed the key: the name of a command, or what the server did.
+    /// The cause of the change: the name of a command, or an action of the server.
     pub(crate) operation: &'static str,
     /// The state after the change, if it was read.
     pub(crate) state: Option<State>,
 }
 
-/// What a call asks of the history.
+/// /// The data that a call reads from the history.
 #[derive(Clone, Debug)]
 pub(crate) enum Question {
     /// The states of keys at moments.
@@ -134,7 +134,7 @@ pub(crate) type Write = Box<dyn FnOnce(&mut Writing<'_>, Answer) -> Result<(), C
 pub(crate) type Act =
     Box<dyn FnOnce(&mut Executor, usize, Answer, &mut Reply) -> Result<(), CommandError> + Send>;
 
-/// What follows when the answer is known.
+/// /// The action after the answer is known.
 pub(crate) enum Then {
     /// The reply is written, possibly on a job thread.
     Write(Write),
@@ -142,7 +142,7 @@ pub(crate) enum Then {
     Act(Act),
 }
 
-/// What is at hand when a reply is written: on a worker, or on a job thread.
+/// /// The context in which a reply is written: a worker or a job thread.
 pub(crate) struct Writing<'w> {
     pub(crate) server: &'static Server,
     pub(crate) settings: &'w Settings,
@@ -156,7 +156,7 @@ struct Notes {
     number: u64,
     /// The present time of the history.
     now_ms: i64,
-    /// For each key, its state in each database that may have to be known.
+    /// For each key, its state in each database on which the answer may depend.
     states: Vec<Vec<(usize, State)>>,
 }
 
@@ -173,7 +173,7 @@ impl From<CommandError> for Unanswered {
     }
 }
 
-/// Answers a question about keys, if that takes a wait on a job thread, and does what follows.
+/// Answers a question about keys, on a job thread if the answer requires a wait, and then runs `then`.
 ///
 /// # Errors
 /// Returns an error if the answer is not known, or that of `then`.
@@ -236,8 +236,8 @@ pub(crate) fn ask(
     Ok(Outcome::Wait(executor.park(command, client, reply)))
 }
 
-/// Notes the current states of keys and the last record's number under the locks of all keys, and closes the moment of
-/// the question. Returns `None` if values must be fetched first ([`emberkv_core::turn::Turn::missing`]).
+/// Records the current states of keys and the last record's number under the locks of all keys, and closes the moment
+/// of the question. Returns `None` if values must be fetched first ([`emberkv_core::turn::Turn::missing`]).
 fn note(
     executor: &mut Executor,
     history: &Active,
@@ -299,7 +299,7 @@ impl Active {
         }
     }
 
-    /// Answers a question; without `may_wait`, only if that takes no wait.
+    /// Answers a question; without `may_wait`, only if no wait is necessary.
     fn answer(
         &self,
         database: usize,

@@ -1,4 +1,4 @@
-//! The subscriber of the journal that notices up to which number all changes are published.
+//! The subscriber of the journal that records the number up to which all changes are published.
 
 use std::sync::atomic::Ordering;
 

@@ -87,7 +87,7 @@ pub(crate) struct JournalHub {
     thread_sleeps: AtomicBool,
     /// Whether the thread was called: it must run its subscribers even if the outboxes are empty.
     is_called: AtomicBool,
-    /// What the history covers; set before the journal has a reader, if there is a history.
+    /// The coverage of the history; set before the journal has a reader, if there is a history.
     covered: OnceLock<Arc<Covered>>,
     /// The number of captured changes that the history has not taken yet.
     captured: AtomicUsize,
@@ -167,13 +167,13 @@ impl JournalHub {
         }
     }
 
-    /// Sets what the history covers. The journal has no reader yet.
+    /// Sets the coverage of the history. The journal has no reader yet.
     pub(crate) fn cover(&self, covered: Arc<Covered>) {
         self.covered.get_or_init(|| covered);
     }
 
-    /// Takes the captured changes of all workers. If a record was passed on, its changes are among those that were taken
-    /// since, because a worker publishes them first.
+    /// Takes the captured changes of all workers. A worker publishes the changes of a record before the record itself,
+    /// so once a record was passed on, its changes can be taken.
     pub(crate) fn take_captured(&self, to: &mut Vec<Captured>) {
         if self.captured.load(Ordering::SeqCst) == 0 {
             return;

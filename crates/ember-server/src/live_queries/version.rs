@@ -3,8 +3,8 @@
 //!
 //! The name of the run identifies a run of a server, within which sequence numbers order the states. The hash shows
 //! whether two states are equal, even in different runs. The stream is the replication stream, which contains all
-//! changes in the state before the position. So another server with the same stream can tell whether it has received
-//! them.
+//! changes in the state before the position. So another server with the same stream can determine whether it has
+//! received them.
 
 use ember_protocol::number::parse_u64;
 use ember_replication::position::{NAME_DIGITS, Position};

@@ -1,4 +1,4 @@
-//! Nodes that agree on their topology: they form a cluster over the bus, change it, and keep it through crashes.
+//! Nodes that agree on their topology: they form a cluster over the bus, change it, and still have it after crashes.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -52,7 +52,7 @@ impl Member {
         assert_ok(&mut self.client(), &format!("CLUSTER MEET 127.0.0.1 {} {}", other.port, other.bus_port));
     }
 
-    /// Returns what the node knows: the lines of CLUSTER NODES without its own flag, sorted.
+    /// Returns the topology of the node: the lines of CLUSTER NODES without its own flag, sorted.
     fn view(&self) -> Vec<String> {
         let nodes = text(&mut self.client(), "CLUSTER NODES").replace("myself,", "");
         let mut lines: Vec<String> = nodes.lines().map(str::to_owned).collect();
@@ -74,7 +74,7 @@ fn start_group(mode: &[&str], count: usize, arguments: &[&str]) -> Vec<Member> {
     members
 }
 
-/// Waits until all running nodes know the same nodes and slots.
+/// Waits until all running nodes have the same nodes and slots.
 fn wait_for_agreement(members: &[Member]) {
     wait_until("all nodes agree", || {
         let mut running = members.iter().filter(|member| member.server.is_some());
@@ -228,7 +228,7 @@ fn a_removed_node_owns_nothing_and_can_join_again() {
     let mut members = start_group(MODES[0], 4, &[]);
     let name = members[3].name();
     for member in &members[..3] {
-        // As redis-cli does, all nodes are asked.
+        // // Sends the command to all nodes, as redis-cli does.
         assert_ok(&mut member.client(), &format!("CLUSTER FORGET {name}"));
     }
     assert_ok(&mut members[3].client(), "CLUSTER RESET SOFT");

@@ -76,7 +76,7 @@ fn a_blocked_disk_write_delays_writers_and_bounds_pending_records() {
     let faulty = Faulty::start("stalled", &arguments);
     let (mut reader, mut writer) = (faulty.client(), faulty.client());
     assert_eq!(reader.run("SET key 1"), Value::ok());
-    // The fsync of this write has ended before the fault begins, so the one that is under way then is a slow one.
+    // The fsync of this write has ended before the fault begins, so an fsync that runs then is slow.
     assert_eq!(reader.run("WAITAOF 1 0 0").elements().unwrap()[0], Value::Integer(1));
     // While an fsync is in progress, only the journal's thread, which may block, writes to the file.
     faulty.set_fault("slow 20000");

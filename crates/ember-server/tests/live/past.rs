@@ -28,7 +28,7 @@ fn query(random: &mut Random) -> Query {
     Query { database: random.below(random_commands::DATABASES), line, is_unordered, kind: Kind::Resp2 }
 }
 
-/// Asks for results at moments.
+/// /// Requests results at moments.
 fn ask(client: &mut RawClient, questions: Vec<(i64, Query)>) -> Vec<Answer> {
     let mut bytes = Vec::new();
     for (at_ms, query) in &questions {
@@ -53,7 +53,7 @@ fn now_ms(client: &mut RawClient) -> i64 {
     part(0) * 1000 + part(1) / 1000
 }
 
-/// Reads the present moment again and again, each time twice: the second answer is the same.
+/// Reads the present moment repeatedly, each time twice: both answers must be equal.
 fn read_present(server: &Server, random: &mut Random, is_over: &AtomicBool) -> Vec<Answer> {
     let mut client = server.client();
     let mut all = Vec::new();

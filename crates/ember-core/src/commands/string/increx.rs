@@ -121,7 +121,7 @@ impl Addition<i64> {
         if addition.lower > addition.upper { Err(CROSSED_BOUNDS.into()) } else { Ok(addition) }
     }
 
-    /// Returns the sum and the added number; `None` if the sum is out of bounds and must not be.
+    /// Returns the sum and the added number; `None` if the sum is out of bounds, unless `saturates` is set.
     fn apply(&self, old: i64, saturates: bool) -> Result<Option<(i64, i64)>, CommandError> {
         let sum = old.checked_add(self.increment).filter(|sum| (self.lower..=self.upper).contains(sum));
         match sum {

@@ -6,9 +6,10 @@
 //! message  the text of a message                                              all others
 //! ```
 //!
-//! Each node computes the codes with the secret of the cluster, which is empty if there is none. The code of a hello is
-//! that of the hello alone. Both hellos together give a key for each direction, and the code of a message includes its
-//! number, so that no frame of another connection or place is accepted. With `tls-cluster`, the frames are encrypted, too.
+//! Each node computes the codes with the secret of the cluster, which is empty if there is none. The code of a hello
+//! covers the hello only. Both hellos together determine a key for each direction, and the code of a message covers the
+//! number of the message, so a frame of another connection or at another position is refused. With `tls-cluster`, the
+//! frames are encrypted, too.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -17,7 +18,7 @@ use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign, verify};
 use ember_cluster::node::Name;
 use rustls::Connection;
 
-/// The maximum length of a payload in bytes, far above that of the topology with most nodes and ranges.
+/// The maximum length of a payload in bytes, far above that of the topology with the most nodes and ranges.
 const PAYLOAD_BYTES_MAX: usize = 16 << 20;
 
 /// The maximum length of the payload of a node that is not authenticated yet.
@@ -104,10 +105,10 @@ impl Link {
     /// Sends a message, once the other node is authenticated.
     ///
     /// # Errors
-    /// Returns an error if the other node does not read.
+    /// Returns an error if the other node does not read its messages.
     pub(super) fn send(&mut self, text: String) -> Result<(), String> {
         if self.output.len() + self.waiting.iter().map(String::len).sum::<usize>() > OUTPUT_BYTES_MAX {
-            return Err("the other node does not read".to_owned());
+            return Err("the other node does not read its messages".to_owned());
         }
         if text.len() > PAYLOAD_BYTES_MAX {
             return Err("the message is too long".to_owned());
@@ -122,7 +123,7 @@ impl Link {
         Ok(())
     }
 
-    /// Sends what the socket accepts.
+    /// Sends as many bytes as the socket accepts.
     ///
     /// # Errors
     /// Returns why the link ends.
@@ -153,7 +154,7 @@ impl Link {
         Ok(())
     }
 
-    /// Reads what has arrived, and returns the messages.
+    /// Reads the bytes that have arrived, and returns the complete messages.
     ///
     /// # Errors
     /// Returns why the link ends.

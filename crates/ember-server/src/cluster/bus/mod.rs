@@ -105,7 +105,7 @@ impl Bus {
     }
 }
 
-/// Returns whether nodes prove to each other that they belong to the cluster.
+/// Returns whether nodes authenticate each other.
 fn is_authenticated(config: &Config) -> bool {
     let has_certificates = config.tls_cluster && config.tls_auth_clients == TlsAuthClients::Yes;
     has_certificates || !config.cluster_auth_pass.reveal().is_empty()

@@ -258,7 +258,7 @@ impl Thread {
         }
     }
 
-    /// Runs the timers whose time has come, and returns the time in ms until the next tick.
+    /// Runs the timers that are due, and returns the time in ms until the next tick.
     fn tick(&mut self, now_ms: u64) -> u64 {
         let config = self.server.config.snapshot();
         let timeout_ms = timeout_of(&config);
@@ -348,7 +348,7 @@ impl Thread {
         self.carry_out(now_ms);
     }
 
-    /// Begins a cluster with all slots that have no owner.
+    /// Forms a cluster with all slots that have no owner.
     fn bootstrap(&mut self, now_ms: u64) {
         self.refresh_own();
         let mut topology = self.member.topology().clone();
@@ -360,7 +360,7 @@ impl Thread {
         }
         self.member.set_own_topology(topology);
         self.member.form_group(now_ms);
-        tracing::info!("this node begins a cluster");
+        tracing::info!("this node forms a cluster");
     }
 
     fn enter(&mut self, call: Box<ChangeCall>) -> u64 {

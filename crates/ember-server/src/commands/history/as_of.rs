@@ -1,4 +1,4 @@
-//! ASOF and `GET key AS OF moment`: a reading call on its keys as they were.
+//! ASOF and `GET key AS OF moment`: a read call on past states of its keys.
 
 use ember_protocol::{Args, OwnedBatch};
 use emberkv_core::call::DataCommand;

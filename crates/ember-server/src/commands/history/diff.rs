@@ -62,7 +62,7 @@ fn diff(execution: &mut Execution<'_>) -> SessionResult {
     )
 }
 
-/// Writes the differences: for each, what has happened to an element, the element, and its values before and after.
+/// Writes the differences: for each, its kind, the element, and the values of the element before and after.
 fn write(before: &(Option<ValueType>, Elements), after: &(Option<ValueType>, Elements), reply: &mut Reply) {
     let is_same_type = before.0 == after.0;
     let mut differences = Vec::new();
@@ -144,7 +144,7 @@ fn whole(value: &Value) -> Elements {
     value.bytes().map(|bytes| (WHOLE.to_vec(), Some(bytes.to_vec()))).into_iter().collect()
 }
 
-/// Runs a reading call on a past state.
+/// Runs a read call on a past state.
 fn run(writing: &Writing<'_>, words: &[&[u8]], state: &State, at_ms: i64) -> Result<Value, CommandError> {
     let command = writing.server.registry.find_declared(words[0]).expect("there is such a command");
     let Handler::Data(data) = command.handler else { unreachable!("it reads keys") };

@@ -1,4 +1,4 @@
-//! The history of keys: reading keys as they were.
+//! //! Commands of the history of keys: reads of past states.
 
 mod as_of;
 mod diff;

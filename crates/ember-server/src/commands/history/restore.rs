@@ -69,7 +69,7 @@ fn restore(execution: &mut Execution<'_>) -> SessionResult {
     )
 }
 
-/// Stores a past state as the key `name`. An expiry that has passed since is left out.
+/// Stores a past state as the key `name`. An expiry time that has passed is left out.
 fn put_back(
     executor: &mut Executor,
     (database, name): (usize, &[u8]),

@@ -62,7 +62,7 @@ const UNSENT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// The contents of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subject {
-    /// The commands of all clients. Each of them costs the server some time while such a stream is open.
+    /// The commands of all clients. The server formats each of them while such a stream is open.
     Commands,
     /// Published messages.
     Messages,
@@ -127,7 +127,7 @@ pub(crate) async fn enter(
 }
 
 impl Listener {
-    /// Streams what a MONITOR or a SUBSCRIBE receives.
+    /// Streams the messages that a MONITOR or a SUBSCRIBE receives.
     ///
     /// # Errors
     /// Returns an error for another command, the error of the server, or that there are too many streams.
@@ -245,7 +245,7 @@ impl Reader {
                 return format!("the limit of {} MiB is reached", bytes_max >> 20);
             }
             if self.view.output_bytes.load(Ordering::Relaxed) > UNSENT_BYTES_MAX {
-                return "the server sends more than can be shown".to_owned();
+                return "the server sends more messages than the page can show".to_owned();
             }
             let read = match self.socket.readable().await {
                 Ok(()) => self.socket.try_read(&mut bytes),
