@@ -37,8 +37,8 @@ IMAGE ?= ember
 	test-redis8 test-stack test-model \
 	test-asan test-tsan test-asan-server test-long \
 	deb dist fuzz-short bench bench-quick bench-compare bench-cpu bench-memory bench-types bench-documents bench-encryption \
-	bench-replication bench-latency bench-persistence bench-tails bench-neighbours bench-live-queries bench-cache \
-	bench-limit bench-memtier bench-load bench-parallel bench-workers \
+	bench-replication bench-latency bench-persistence bench-tails bench-threads bench-neighbours bench-live-queries \
+	bench-cache bench-limit bench-memtier bench-load bench-parallel bench-workers \
 	bench-stores bench-engines bench-tiers bench-kvbench bench-vectors bench-vector-latency charts \
 	docker-build clean
 
@@ -177,6 +177,9 @@ bench-latency: release ## Latency at half load, with and without saving, compare
 
 bench-tails: release ## Tail latency while memory grows, keys expire or are evicted, and files are written.
 	bench/bench-tails.sh
+
+bench-threads: release ## Time of each thread of the server on one busy core, and its longest delay of a worker.
+	bench/bench-threads.sh
 
 bench-neighbours: release ## Effect of slow commands on other clients, compared with redis-server and Valkey.
 	bench/bench-neighbours.sh

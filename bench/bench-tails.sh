@@ -41,45 +41,18 @@ load() { # port, words of a command; prints requests per second and p99 in ms
         fail "redis-benchmark failed on port $port: $*"
 }
 
-# Sends a command repeatedly until it is stopped; sets repeating.
-repeat_command() { # port, words of a command
-    redis-cli -p "$1" -r -1 -i 0.1 "${@:2}" >/dev/null 2>&1 &
-    repeating=$!
-}
-
-wait_for_background_saves() { # port
-    while redis-cli -p "$1" INFO persistence | grep -qE '^(rdb_bgsave|aof_rewrite)_in_progress:1'; do sleep 0.1; done
-}
-
 measure() { # port, command, condition
-    local repeating="" command=$2 used
-    case $3 in
-        expiring)
-            [ "$command" = GET ] || command=expiring
-            # The GETs run while the keys that were written last expire.
-            [ "$command" = expiring ] || load "$1" ${words[expiring]} >/dev/null ;;
-        evicting)
-            used=$(redis-cli -p "$1" INFO memory | awk -F : '/^used_memory:/ { print $2 + 0 }')
-            redis-cli -p "$1" CONFIG SET maxmemory-policy allkeys-lru >/dev/null
-            redis-cli -p "$1" CONFIG SET maxmemory $((used * 9 / 10)) >/dev/null ;;
-        saving) repeat_command "$1" BGSAVE ;;
-        rewriting)
-            redis-cli -p "$1" CONFIG SET appendonly yes >/dev/null
-            wait_for_background_saves "$1"
-            repeat_command "$1" BGREWRITEAOF ;;
-    esac
+    local command=$2
+    if [ "$3" = expiring ]; then
+        # The GETs run while the keys that were written last expire.
+        [ "$command" = SET ] || load "$1" ${words[expiring]} >/dev/null
+        [ "$command" = GET ] || command=expiring
+    fi
+    begin_condition "$1" "$3"
     # The words of a command contain no blanks.
     # shellcheck disable=SC2086
     load "$1" ${words[$command]}
-    if [ -n "$repeating" ]; then
-        kill "$repeating"
-        wait "$repeating" 2>/dev/null || true
-        wait_for_background_saves "$1"
-    fi
-    case $3 in
-        evicting) redis-cli -p "$1" CONFIG SET maxmemory 0 >/dev/null ;;
-        rewriting) redis-cli -p "$1" CONFIG SET appendonly no >/dev/null ;;
-    esac
+    end_condition "$1" "$3"
 }
 
 for ((round = 0; round < BENCH_ROUNDS; round++)); do

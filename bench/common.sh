@@ -214,6 +214,47 @@ requests_and_latencies() {
         fail "redis-benchmark failed on port $1 ($2, $3 bytes, P=$4)"
 }
 
+# Sends a command repeatedly until it is stopped; sets repeating.
+repeat_command() { # port, words of a command
+    redis-cli -p "$1" -r -1 -i 0.1 "${@:2}" >/dev/null 2>&1 &
+    repeating=$!
+}
+
+wait_for_background_saves() { # port
+    while redis-cli -p "$1" INFO persistence | grep -qE '^(rdb_bgsave|aof_rewrite)_in_progress:1'; do sleep 0.1; done
+}
+
+# Begins background work that a load is measured together with, or nothing for an unknown condition: evicting (a tenth of
+# the memory), saving or rewriting (repeatedly): begin_condition PORT CONDITION
+begin_condition() {
+    local used
+    repeating=""
+    case $2 in
+        evicting)
+            used=$(redis-cli -p "$1" INFO memory | awk -F : '/^used_memory:/ { print $2 + 0 }')
+            redis-cli -p "$1" CONFIG SET maxmemory-policy allkeys-lru >/dev/null
+            redis-cli -p "$1" CONFIG SET maxmemory $((used * 9 / 10)) >/dev/null ;;
+        saving) repeat_command "$1" BGSAVE ;;
+        rewriting)
+            redis-cli -p "$1" CONFIG SET appendonly yes >/dev/null
+            wait_for_background_saves "$1"
+            repeat_command "$1" BGREWRITEAOF ;;
+    esac
+}
+
+# Ends the background work of begin_condition: end_condition PORT CONDITION
+end_condition() {
+    if [ -n "$repeating" ]; then
+        kill "$repeating"
+        wait "$repeating" 2>/dev/null || true
+        wait_for_background_saves "$1"
+    fi
+    case $2 in
+        evicting) redis-cli -p "$1" CONFIG SET maxmemory 0 >/dev/null ;;
+        rewriting) redis-cli -p "$1" CONFIG SET appendonly no >/dev/null ;;
+    esac
+}
+
 cpu_ticks() { # pid
     # The name in brackets may contain blanks; user and system time are the 12th and 13th field after it.
     sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 + $13 }'

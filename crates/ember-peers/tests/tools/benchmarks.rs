@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use ember_peers::{require_program, start_redis};
@@ -332,6 +333,46 @@ fn bench_tails_has_each_type_and_background_load() {
     let (tables, _) = tables("bench-tails.sh", &small);
     assert_eq!((tables.len(), tables[0].len()), (1, 16));
     assert!(column(&tables[0], "ember, requests/s").iter().all(|rate| *rate > 100.0), "{tables:?}");
+}
+
+/// A trace of perf in which two threads of process 7 run while its worker waits: 300 µs after it was preempted, of which
+/// `journal` runs for 200, and 50 µs after a wakeup.
+const TRACE: &str = "\
+           time    cpu  task name                       wait time  sch delay   run time  state
+                        [tid/pid]                          (msec)     (msec)     (msec)
+--------------- ------  ------------------------------  ---------  ---------  ---------  -----
+      10.000400 [0000]  worker-0[8/7]                       0.000      0.000      0.400      R
+      10.000600 [0000]  journal[9/7]                        0.000      0.100      0.200      S
+      10.000700 [0000]  redis-cli[20]                       0.000      0.000      0.100      S
+      10.001000 [0000]  worker-0[8/7]                       0.300      0.000      0.300      S
+      10.001100 [0000]  aof-sync-1[10/7]                    0.000      0.000      0.100      S
+      10.001500 [0000]  worker-0[8/7]                       0.100      0.050      0.400      S
+      10.002000 [0000]  <idle>                              0.000      0.000      0.500      I
+";
+
+#[test]
+fn delays_of_workers_are_divided_among_the_threads_that_ran_meanwhile() {
+    let threads = |process: &str| {
+        let mut program = Command::new("python3")
+            .arg(root().join("bench/threads.py"))
+            .arg(process)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        program.stdin.take().unwrap().write_all(TRACE.as_bytes()).unwrap();
+        let output = program.wait_with_output().unwrap();
+        (output.status.success(), String::from_utf8(output.stdout).unwrap())
+    };
+    let lines = [
+        "worker\t733.3\t400\t-",
+        "journal\t133.3\t200\t200",
+        "aof-sync\t66.7\t100\t50",
+        "threads of other processes\t66.7\t100\t100",
+        "",
+    ];
+    assert_eq!(threads("7"), (true, lines.join("\n")));
+    assert_eq!(threads("21"), (false, String::new()), "a trace without workers is an error");
 }
 
 #[test]
