@@ -201,7 +201,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(storage_io_threads, 0..=64),
         default: "0",
         mutable: false,
-        about: "The number of threads that read values from disk; 0 for two for each processor, 4 to 16.",
+        about: "The number of threads that read values from disk; 0 for two per processor, but at least 4 and at \
+            most 16.",
     },
     Parameter {
         name: "import-mode",

@@ -42,9 +42,7 @@ pub(crate) fn park(
 ) -> SessionResult {
     let Execution { executor, client, command, args, reply } = execution;
     if executor.section != Section::Shared {
-        return Err(
-            "ERR The nodes of a cluster do not agree on changes inside a transaction or a script".into()
-        );
+        return Err("ERR The cluster cannot be changed inside a transaction or a script".into());
     }
     let mut call = OwnedBatch::new();
     call.append(*args);

@@ -85,7 +85,7 @@ pub(super) fn new_node() -> Result<Topology, String> {
     let name = || {
         let text =
             random_name().map_err(|error| format!("the system provides no random numbers: {error}"))?;
-        Name::parse(&text).ok_or_else(|| "a random name is not a name".to_owned())
+        Name::parse(&text).ok_or_else(|| "the generated name is not valid".to_owned())
     };
     Ok(Topology::lone(name()?, name()?))
 }

@@ -302,8 +302,8 @@ impl Index {
         }
     }
 
-    /// Returns the states that remain of a key when the oldest moment becomes `oldest`: none if its last version is
-    /// older and has a number up to `forgettable`, otherwise those from the last one before `oldest` on.
+    /// Returns the states of a key that are kept when the oldest moment becomes `oldest`: no state if the last version
+    /// is older and has a number up to `forgettable`; otherwise the last state before `oldest` and all later ones.
     fn remaining(
         versions: &VecDeque<Version>,
         oldest: Moment,

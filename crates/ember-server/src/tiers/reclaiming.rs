@@ -101,7 +101,7 @@ impl Reclaimer {
                 // A damaged record counts as a whole slice, because the extent of the damage is unknown.
                 Some(Err(error)) => {
                     read_bytes += SLICE_BYTES;
-                    tracing::warn!("a record that was to be moved is lost: {error}");
+                    tracing::warn!("a record that should have been moved is lost: {error}");
                 }
                 None => {
                     if !moving.is_complete {

@@ -1,5 +1,5 @@
-//! Blocking readers of streams: changes that wake them, the consumer of a group that receives an entry, and the end of
-//! their waiting.
+//! Blocking readers of streams: changes that wake them, the consumer of a group that receives an entry, and the ends of
+//! their waits.
 
 use std::time::Instant;
 

@@ -215,7 +215,7 @@ const HELP: &[&str] = &[
     "    Add the libraries of a payload. The policy for existing libraries:",
     "    * FLUSH: they are removed.",
     "    * APPEND: the call fails if one has the name of one in the payload. This is the default.",
-    "    * REPLACE: those with the name of one in the payload are replaced.",
+    "    * REPLACE: libraries with the name of a library in the payload are replaced.",
 ];
 
 /// Returns the text of a library in the form that the server given by `rdb-target` can load.
