@@ -231,7 +231,7 @@ const ACCESSES: usize = 400_000;
 const WARM_UP: usize = ACCESSES / 2;
 
 /// Returns the keys of the accesses of one run. With `shift`, the popularity changes: after every `shift` accesses, the
-/// ranks mean other keys.
+/// ranks refer to other keys.
 fn trace(zipf: &Zipf, shift: Option<usize>) -> Vec<usize> {
     let mut random = Random::seeded(2026);
     (0..ACCESSES)

@@ -24,7 +24,7 @@
 //! count as active when they were last seen). So [`FILE_VERSION`], which 7.0 and 7.2 can read, is used for files that
 //! other servers may read, and [`emberkv_core::rdb::VERSION_MAX`] where no information may be lost;
 //! [`emberkv_core::rdb::kind_for`] implements the difference. A file that contains hashes with expiring fields always
-//! has version 12 (Redis 7.4). The writer knows only at the end of a file whether it needs that version:
+//! has version 12 (Redis 7.4). Only at the end of a file is it certain whether it needs that version:
 //! [`Written::header`] is the header that must then be written over the beginning.
 //!
 //! **Reading on several threads.** Finding the end of a value takes much less time than building it. The reading thread

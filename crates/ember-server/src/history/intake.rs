@@ -1,4 +1,5 @@
-//! The intake of the history: changes become versions of the index, and their values records of the log. Retention.
+//! The intake of the history: changes become versions of the index, and their values records of the log. Old records
+//! are removed here, too.
 //!
 //! Any thread may take changes in; a thread that would have to wait leaves them to the history's thread, which writes
 //! buffers and removes segments.
