@@ -265,7 +265,7 @@ impl Parcel {
         };
         match lines.next() {
             None => Ok(Parcel { group, message }),
-            Some(_) => Err("a message with more lines than it has fields for".to_owned()),
+            Some(_) => Err("a message has more lines than fields".to_owned()),
         }
     }
 }

@@ -118,7 +118,7 @@ fn say(origin: &Origin, keys: Keys, to_s: i64) {
     }
     if let (count, Some(first)) = &origin.failed {
         put_line(format!(
-            "{} failed, possibly as when they first ran: {first}",
+            "{} failed; they may also have failed when they first ran: {first}",
             counted(*count, "command", "commands")
         ));
     }

@@ -55,8 +55,8 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// Parses the numbers from argument `at` on, up to the first argument that is not a number; this is the form of the
-    /// original ember. Returns `None` if the first argument is not a number, or a number is not finite.
+    /// Parses the numbers from argument `at` on, up to the first argument that is not a number; this is the form `VADD
+    /// key element number …`. Returns `None` if the first argument is not a number, or a number is not finite.
     pub(super) fn bare(args: Args<'a>, at: usize) -> Option<Given<'a>> {
         let words = (at..args.len()).take(DIM_MAX + 1);
         let numbers = words.map_while(|arg| number::parse_f64(args.at(arg)).map(|number| number as f32));
