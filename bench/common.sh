@@ -112,7 +112,7 @@ free_port() {
 }
 
 # Starts a server in its own directory and waits for its PONG: start_server NAME PORT PROGRAM [ARGUMENT…]
-# Sets started_pid. Call it in the script itself, not in $(…): a subshell would forget the server to stop.
+# Sets started_pid. Call it in the script itself, not in $(…): a subshell would lose the list of servers to stop.
 start_server() {
     local name=$1 port=$2
     shift 2
@@ -288,7 +288,7 @@ resident_kib() { # pid
 }
 
 # Prints a number of INFO once it differs by less than 1 KiB from its value half a second before: servers free memory of
-# their startup and of closed connections some time later, and some read their allocator's counters only now and then.
+# their startup and of closed connections some time later, and some read their allocator's counters only at intervals.
 # After 20 attempts, the last value counts. Caches of the allocator's threads, 200 KB of ember's, are freed over several
 # seconds more: measure data that take some MB.
 settled_number() { # port, name

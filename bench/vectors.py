@@ -191,7 +191,7 @@ def of_server(name, port, vectors, queries, truth):
         before, before_resident = int(client.info("memory")["used_memory"]), resident(process)
         asked = [vadd(key, at, vector.tobytes(), option) for at, vector in enumerate(vectors)]
         build = add_all(port, asked, key) * 1e6
-        # Servers update their memory figures only now and then.
+        # Servers update their memory figures only at intervals.
         time.sleep(1)
         size = (int(client.info("memory")["used_memory"]) - before) / len(vectors)
         size_resident = (resident(process) - before_resident) / len(vectors)

@@ -1,4 +1,4 @@
-// The part of the URL after `#`: the name of the view, and what it shows, so that a reload shows the same.
+// The part of the URL after `#`: the name of the view and its contents, so that a reload shows the same view.
 //
 //     #keys?pattern=user%3A*&type=hash&database=1&key=user%3A7
 

@@ -332,7 +332,7 @@ function newKey() {
   dialog("New key", fields, "Create it", async (values) => {
     const key = typed(values.key);
     const { database } = state;
-    // Prevents that an element is added to an existing key.
+    // Prevents adding an element to an existing key.
     const [exists] = await runAll([["EXISTS", key]], database);
     if (exists === 1) {
       throw new Error("A key with this name already exists.");

@@ -1,4 +1,5 @@
-// A stream of rows from the server: what MONITOR or a subscription receives. The server limits their number, size and time.
+// A stream of rows from the server: the messages of MONITOR or of a subscription. The server limits their number, size
+// and time.
 
 import { events } from "./api.js";
 import { el, tell } from "./dom.js";
