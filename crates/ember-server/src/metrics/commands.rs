@@ -86,7 +86,7 @@ pub(super) const METRICS: &[Metric] = &[
     gauge("ember_function_libraries", "Libraries of functions", |scene| {
         scene.server.scripting.libraries.snapshot().all().count() as f64
     }),
-    gauge("ember_functions", "Functions in them", |scene| {
+    gauge("ember_functions", "Functions in these libraries", |scene| {
         scene.server.scripting.libraries.snapshot().functions_count() as f64
     }),
     gauge("ember_script_interpreter_bytes", "Memory of the interpreters of scripts", |scene| {

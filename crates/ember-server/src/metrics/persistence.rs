@@ -22,7 +22,7 @@ pub(super) const METRICS: &[Metric] = &[
     }),
     gauge(
         "ember_rdb_bgsave_in_progress",
-        "1 while the data set is saved in the background, or copied for replicas, else 0",
+        "1 while a snapshot is written for a background save or for replicas, else 0",
         |scene| flag(SnapshotState::of(scene.server).is_saving()),
     ),
     gauge("ember_rdb_last_bgsave_failed", "1 if the last background save failed, else 0", |scene| {

@@ -40,7 +40,7 @@ pub(super) const METRICS: &[Metric] = &[
         "ember_connected_replicas",
         &["state"],
         "Replicas of this server by state: waiting for a full sync (`wait_bgsave`), receiving one (`send_bulk`), \
-         following (`online`)",
+         receiving the stream (`online`)",
         |scene, samples| {
             let replicas = Primary::of(scene.server).replicas();
             for stage in [Stage::Waiting, Stage::Copying, Stage::Online] {
