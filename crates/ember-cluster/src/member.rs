@@ -567,7 +567,7 @@ impl Member {
             self.out.messages.push(answer(Message::Elsewhere));
             return;
         }
-        // // Nodes with the same file join the group that one of them forms.
+        // Nodes with the same file join the group that one of them forms.
         let is_in_file = self.raft.is_none() && self.topology.node(from.name).is_some();
         if !self.is_lone() && !is_in_file {
             if matches!(message, Message::Entries { .. } | Message::Topology { .. }) {

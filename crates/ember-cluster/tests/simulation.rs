@@ -371,7 +371,7 @@ impl World {
         self.has_faults = false;
         self.cut.iter_mut().flatten().for_each(|cut| *cut = false);
         self.nodes.iter_mut().for_each(|node| node.starts_ms = 0);
-        // // All nodes that are not members yet join.
+        // All nodes that are not members yet join.
         let (mut steps, end_ms) = (0, self.now_ms + CALM_MS);
         let settles_ms = self.now_ms + SETTLING_MS;
         while self.now_ms < settles_ms || (self.now_ms < end_ms && !self.is_settled()) {

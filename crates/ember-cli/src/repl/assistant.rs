@@ -53,7 +53,7 @@ impl Assistant {
         match setting {
             Setting::Hints(is_on) => self.shows_hints = is_on,
             Setting::Highlight(is_on) => self.highlights = is_on,
-            // // This setting applies to replies, not to the input line.
+            // This setting applies to replies, not to the input line.
             Setting::Indent(_) => {}
         }
     }

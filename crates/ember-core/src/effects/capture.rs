@@ -368,7 +368,7 @@ impl Capture {
 
     /// Adds the exchange of two databases. The caller holds all locks.
     pub(super) fn swap(&mut self, one: usize, other: usize) {
-        // // The names of keys now refer to other keys.
+        // The names of keys now refer to other keys.
         self.covered.forget_known();
         self.covered.has_swapped.store(true, Ordering::SeqCst);
         self.pending.push(Change::Swap { one, other });

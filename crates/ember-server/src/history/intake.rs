@@ -132,7 +132,7 @@ impl Active {
                 return Ok(());
             }
             Change::Restart => {
-                // // The keys were removed at this moment, so all states after it are known.
+                // The keys were removed at this moment, so all states after it are known.
                 self.start_again(moment);
                 return Ok(());
             }
@@ -261,7 +261,7 @@ impl Active {
             let Some(first) = index.segments.front() else { return false };
             let after_last = Moment { number: index.last.number + 1, at_ms: index.last.at_ms };
             let oldest = index.segments.get(1).map_or(after_last, |start| start.first);
-            // // A change that was captured before the set of names was emptied may arrive later, without the state
+            // A change that was captured before the set of names was emptied may arrive later, without the state
             // before it.
             let forgettable = if self.taken_in() >= inbox.forgotten_at { inbox.forgotten_at } else { 0 };
             (first.segment, oldest, index.kept_in(first.segment, oldest, forgettable), forgettable)
@@ -320,7 +320,7 @@ impl Active {
             match record {
                 Ok((_, record)) if record.head.key == name => return true,
                 Ok(_) => {}
-                // // An unreadable record may belong to any key.
+                // An unreadable record may belong to any key.
                 Err(_) => return true,
             }
         }

@@ -548,7 +548,7 @@ fn streams_have_the_rights_of_their_user() {
         client.run("AUTH secret");
         client.run("PUBLISH news a");
         assert_eq!(heard(&mut stream)["rows"][0]["message"], json!({ "text": "a" }));
-        // // If a user loses the permission, the stream of the user ends.
+        // If a user loses the permission, the stream of the user ends.
         assert_ok(client, "ACL SETUSER reader resetchannels");
         assert_eq!(heard(&mut stream)["end"], "the server closed the connection");
         let page = [JSON, ("Origin", "http://evil.example")];

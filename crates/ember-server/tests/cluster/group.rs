@@ -228,7 +228,7 @@ fn a_removed_node_owns_nothing_and_can_join_again() {
     let mut members = start_group(MODES[0], 4, &[]);
     let name = members[3].name();
     for member in &members[..3] {
-        // // Sends the command to all nodes, as redis-cli does.
+        // Sends the command to all nodes, as redis-cli does.
         assert_ok(&mut member.client(), &format!("CLUSTER FORGET {name}"));
     }
     assert_ok(&mut members[3].client(), "CLUSTER RESET SOFT");

@@ -100,7 +100,7 @@ fn an_endless_function_is_ended_by_function_kill() {
         let mut running = begin(server, &["FCALL", "endless", "1", "key"]);
         wait_until("other clients receive BUSY", || is_busy(client));
         assert!(client.run("GET key").text().contains("FUNCTION KILL"));
-        // // A script publishes its call at its first check whether to continue.
+        // A script publishes its call at its first check whether to continue.
         let mut script = Value::Null;
         wait_until("the call is published", || {
             script = kill(server, "FUNCTION STATS").get("running_script").unwrap();

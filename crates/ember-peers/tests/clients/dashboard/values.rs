@@ -61,7 +61,7 @@ fn damaged_message_pack_is_not_decoded() {
     open(&browser, &server, "");
     let script = "return import('/dashboard/formats.js').then(({ messagePack }) => {
         const is = (...bytes) => messagePack(Uint8Array.from(bytes)) !== null;
-        // // Values that are truncated, or have bytes after the end, a false length, an unused first byte, or too deep
+        // Values that are truncated, or have bytes after the end, a false length, an unused first byte, or too deep
         // a nesting; and a scalar.
         const wrong = [[0x82, 0xa1, 0x61], [0x90, 0x00], [0xdd, 0xff, 0xff, 0xff, 0xff], [0x91, 0xc1],
             [...Array(100).fill(0x91), 0x90], [0x05], [0x91, 0xdb, 0xff, 0xff, 0xff, 0xff, 0x61], []];
@@ -282,7 +282,7 @@ fn a_reload_shows_the_same_search_and_key() {
         "return ['pattern', 'type', 'database'].map((name) => document.querySelector(`[name=${name}]`).value)",
     );
     assert_eq!(inputs, json!(["user:*", "set", "2"]));
-    // // Opens another view and returns, then opens a URL with an invalid key.
+    // Opens another view and returns, then opens a URL with an invalid key.
     browser.click_button("//nav", "Clients");
     browser.wait_for_text("#clients-list", "client");
     browser.run("history.back()");
