@@ -23,7 +23,7 @@ const VERSION_BYTES: usize = size_of::<Version>();
 /// A key of the history: the name of its database, and its name.
 pub(super) type Key = (usize, Box<[u8]>);
 
-/// /// The location of a state.
+/// The location of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stored {
     /// The key did not exist.

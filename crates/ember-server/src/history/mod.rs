@@ -63,7 +63,7 @@ struct Counters {
     write_errors: AtomicU64,
 }
 
-/// /// An enabled history.
+/// An enabled history.
 pub(crate) struct Active {
     // Fixed after startup.
     covered: Arc<Covered>,

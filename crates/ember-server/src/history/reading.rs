@@ -110,7 +110,7 @@ pub(crate) struct Past {
     pub(crate) state: Option<State>,
 }
 
-/// /// The data that a call reads from the history.
+/// The data that a call reads from the history.
 #[derive(Clone, Debug)]
 pub(crate) enum Question {
     /// The states of keys at moments.
@@ -134,7 +134,7 @@ pub(crate) type Write = Box<dyn FnOnce(&mut Writing<'_>, Answer) -> Result<(), C
 pub(crate) type Act =
     Box<dyn FnOnce(&mut Executor, usize, Answer, &mut Reply) -> Result<(), CommandError> + Send>;
 
-/// /// The action after the answer is known.
+/// The action after the answer is known.
 pub(crate) enum Then {
     /// The reply is written, possibly on a job thread.
     Write(Write),
@@ -142,7 +142,7 @@ pub(crate) enum Then {
     Act(Act),
 }
 
-/// /// The context in which a reply is written: a worker or a job thread.
+/// The context in which a reply is written: a worker or a job thread.
 pub(crate) struct Writing<'w> {
     pub(crate) server: &'static Server,
     pub(crate) settings: &'w Settings,

@@ -1,4 +1,4 @@
-//! //! The history of keys: reads of past states, and their errors.
+//! The history of keys: reads of past states, and their errors.
 
 use ember_testkit::{RawClient, Server, Value, split_arguments, wait_until};
 
@@ -38,7 +38,7 @@ fn now_ms(client: &mut RawClient) -> i64 {
     part(0) * 1000 + part(1) / 1000
 }
 
-/// /// Returns the current millisecond, after it has ended.
+/// Returns the current millisecond, after it has ended.
 fn moment(client: &mut RawClient) -> i64 {
     let at_ms = now_ms(client);
     wait_until("the moment is over", || now_ms(client) > at_ms);
@@ -142,7 +142,7 @@ fn a_transaction_and_a_script_are_one_version() {
             versions.elements().unwrap().iter().map(|one| one.elements().unwrap()[11].text()).collect();
         assert_eq!(values, ["2", "4", "5"], "{mode:?}");
         assert_eq!(text(&mut client, "HISTORY.COUNT b"), "1");
-        // // A call that changes nothing creates no version; the first PFCOUNT stores its result in the value.
+        // A call that changes nothing creates no version; the first PFCOUNT stores its result in the value.
         for line in ["PFADD p x", "PFCOUNT p", "PFCOUNT p"] {
             client.run(line);
         }

@@ -28,7 +28,7 @@ fn query(random: &mut Random) -> Query {
     Query { database: random.below(random_commands::DATABASES), line, is_unordered, kind: Kind::Resp2 }
 }
 
-/// /// Requests results at moments.
+/// Requests results at moments.
 fn ask(client: &mut RawClient, questions: Vec<(i64, Query)>) -> Vec<Answer> {
     let mut bytes = Vec::new();
     for (at_ms, query) in &questions {

@@ -1,4 +1,4 @@
-//! //! Commands of the history of keys: reads of past states.
+//! Commands of the history of keys: reads of past states.
 
 mod as_of;
 mod diff;
