@@ -28,7 +28,7 @@ VALUE_PLACES = tiers redb lmdb fjall
 # The test programs of ember-peers, which need other programs installed. All targets select the whole workspace and name
 # the programs to run: with other packages, dependencies would have other features and be built again.
 PEERS_MAINS = $(wildcard crates/ember-peers/tests/*/main.rs)
-PEERS_PROGRAMS = $(filter-out redis8 stack,$(patsubst crates/ember-peers/tests/%/main.rs,%,$(PEERS_MAINS)))
+PEERS_PROGRAMS = $(filter-out redis8,$(patsubst crates/ember-peers/tests/%/main.rs,%,$(PEERS_MAINS)))
 PEERS_TESTS = $(addprefix --test ,$(PEERS_PROGRAMS))
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 IMAGE ?= ember
@@ -86,7 +86,7 @@ test: ## All tests that need only Rust and a C compiler.
 	$(CARGO) test --workspace --no-fail-fast
 	EMBER_VALUES=tiers $(CARGO) test --workspace --test data --no-fail-fast
 
-test-peers: build-tests ## Tests against redis-server, with real clients and in a browser; installs those first.
+test-peers: build-tests ## Tests against redis-server, Redis Stack, real clients and a browser; installs those first.
 	scripts/setup-peers.sh
 	EMBER_SERVER="$$(scripts/server-path.sh debug)" CARGO=$(CARGO) scripts/test-peers.sh $(PEERS_PROGRAMS)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the missing requirements of `make test-peers`: redis-server and its tools, valkey-server, Chromium and its
-# driver, and the client libraries and job frameworks of Python, Node, Go and Java in the versions pinned under
+# Installs the missing requirements of `make test-peers`: redis-server and its tools, valkey-server, Redis Stack, Chromium
+# and its driver, and the client libraries and job frameworks of Python, Node, Go and Java in the versions pinned under
 # crates/ember-peers/clients and frameworks.
 # Everything except Debian packages is installed in target/peers ($PEERS_TOOLS). Repeated runs do nothing.
 set -euo pipefail
@@ -72,6 +72,7 @@ java_program() { # folder of pom.xml and the program, folder to install into, na
 }
 
 once python "$clients/python/requirements.txt" -- python_client
+scripts/setup-redis-stack.sh
 once node "$clients/node/package.json" -- node_modules "$clients/node" "$tools/node"
 once bullmq "$frameworks/bullmq/package.json" -- node_modules "$frameworks/bullmq" "$tools/bullmq"
 once go "$clients/go/go.mod" "$clients/go/go.sum" "$clients/go/main.go" "$clients/go/live/main.go" -- go_client
