@@ -9,9 +9,9 @@ VALUE_SIZE=${VALUE_SIZE:-64}
 
 measure() { # name, port, pid
     local before after
-    before=$(resident_kib "$3")
+    before=$(settled_resident_kib "$3")
     fill_keys "$2" "$KEY_COUNT" "$VALUE_SIZE"
-    after=$(resident_kib "$3")
+    after=$(settled_resident_kib "$3")
     [ "$(redis-cli -p "$2" DBSIZE)" = "$KEY_COUNT" ] || fail "$1 does not have $KEY_COUNT keys"
     read -ra cells < <(awk -v before="$before" -v after="$after" -v count="$KEY_COUNT" -v size="$VALUE_SIZE" 'BEGIN {
         each = (after - before) * 1024 / count

@@ -303,6 +303,21 @@ settled_number() { # port, name
     echo "$after"
 }
 
+# Prints resident_kib once it differs by less than 64 KiB from its value half a second before: the memory of hash tables
+# that were replaced by larger ones returns to the system some tenths of a second later. After 20 attempts, the last value
+# counts.
+settled_resident_kib() { # pid
+    local before after
+    after=$(resident_kib "$1")
+    for _ in $(seq 20); do
+        before=$after
+        sleep 0.5
+        after=$(resident_kib "$1")
+        [ "$((after > before ? after - before : before - after))" -ge 64 ] || break
+    done
+    echo "$after"
+}
+
 info_number() { # port, name
     redis-cli -p "$1" INFO | awk -F : -v field="$2" '$1 == field { sub(/\r/, "", $2); print $2 }'
 }
