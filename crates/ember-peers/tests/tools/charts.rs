@@ -88,7 +88,7 @@ fn a_page_shows_each_chart_and_has_its_figures_in_a_table() {
     let page = read(root().join("docs/benchmarks.md")) + &read(root().join("docs/vectors.md"));
     let readme = read(root().join("README.md"));
     let table_lines = page.lines().filter(|line| line.starts_with('|'));
-    let cells: BTreeSet<&str> = table_lines.flat_map(|line| line.split('|').map(str::trim)).collect();
+    let cells: BTreeSet<&str> = table_lines.flat_map(|line| line.split(['|', ',']).map(str::trim)).collect();
     for path in csv_files() {
         let name = path.file_stem().unwrap().to_str().unwrap();
         let is_shown = page.contains(&format!("](charts/{name}.svg)"))
