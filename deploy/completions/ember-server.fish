@@ -1,8 +1,8 @@
 complete -c ember-server -s c -l config -d 'The same as FILE' -r -F
 complete -c ember-server -l check-config -d 'Checks the configuration, prints its errors, and exits' -r -F
-complete -c ember-server -l bind -l host -d 'The addresses to listen on: IP addresses, host names, * (all IPv4) or ::* (all IPv6). A - before an address makes it no error when the machine does not have it. Without any address there is no TCP listener. (default: 127.0.0.1 -::1) Also --host.' -r
+complete -c ember-server -l bind -l host -d 'The addresses to listen on: IP addresses, host names, * (all IPv4) or ::* (all IPv6). With a - before an address, it is no error if the machine does not have this address. Without any address there is no TCP listener. (default: 127.0.0.1 -::1) Also --host.' -r
 complete -c ember-server -s p -l port -d 'The TCP port to listen on; 0 for no TCP listener. (default: 6379)' -r
-complete -c ember-server -l redis-version -d 'The version of Redis that INFO, HELLO, LOLWUT, redis.REDIS_VERSION and metrics report. Nothing else depends on it. Some client libraries use features that ember supports only if the reported version has them. (default: 7.2.4)' -r
+complete -c ember-server -l redis-version -d 'The version of Redis that INFO, HELLO, LOLWUT, redis.REDIS_VERSION and metrics report. Nothing else depends on it. Some client libraries use a feature only if the reported version has it, even though ember supports it. (default: 7.2.4)' -r
 complete -c ember-server -l tcp-backlog -d 'The maximum number of connections that wait to be accepted; the kernel\'s somaxconn limits it further. (default: 511)' -r
 complete -c ember-server -l unixsocket -d 'The path of a Unix socket to listen on; empty for none. (default: empty)' -r -F
 complete -c ember-server -l unixsocketperm -d 'The permissions of the Unix socket; 0 leaves them to the umask. (default: 0)' -r
@@ -29,7 +29,7 @@ local\t''"
 complete -c ember-server -l tls-port -d 'The TCP port for connections with TLS, on the addresses of bind; 0 for none. With port 0 only TLS is accepted. (default: 0)' -r
 complete -c ember-server -l tls-cert-file -d 'The server\'s certificate and its chain, in PEM format. Each CONFIG SET of a TLS parameter, even to the same value, reads all files again, for new connections. (default: empty)' -r -F
 complete -c ember-server -l tls-key-file -d 'The private key of that certificate, in PEM format. (default: empty)' -r -F
-complete -c ember-server -l tls-key-file-pass -d 'The password of that key, if it is encrypted. It must be encrypted with PBES2 and AES-CBC, as OpenSSL does. (default: empty)' -r
+complete -c ember-server -l tls-key-file-pass -d 'The password of that key, if the key is encrypted. The supported encryption is PBES2 with AES-CBC, which OpenSSL uses. (default: empty)' -r
 complete -c ember-server -l tls-ca-cert-file -d 'The certificates of the authorities that may issue client certificates, in PEM format. (default: empty)' -r -F
 complete -c ember-server -l tls-ca-cert-dir -d 'A directory of files with more such certificates. (default: empty)' -r -F
 complete -c ember-server -l tls-auth-clients -d 'Whether clients must present a certificate (yes), may present one (optional), or are not asked for one (no). (default: yes)' -r -f -a "no\t''
@@ -56,7 +56,7 @@ complete -c ember-server -l databases -d 'The number of databases. (default: 16)
 complete -c ember-server -l hash-function -d 'The hash function of keys, members and fields. siphash is slower and protects against clients that choose colliding keys. (default: rapidhash)' -r -f -a "rapidhash\t''
 siphash\t''"
 complete -c ember-server -l hz -d 'How many times per second background work runs: expiry of keys, idle connections, statistics. (default: 10)' -r
-complete -c ember-server -l active-expire-effort -d 'The effort of workers to remove expired keys: in each turn of its loop a worker checks this many thousands of them, about 0.1 ms for each thousand. (default: 1)' -r
+complete -c ember-server -l active-expire-effort -d 'The effort of workers to remove expired keys: in each turn of its loop a worker checks this many thousand keys, which takes about 0.1 ms per thousand. (default: 1)' -r
 complete -c ember-server -l maxmemory -l max-memory -d 'The memory limit of the data and of clients\' buffers, above which keys are evicted or writes refused; 0 for no limit. (default: 0) Also --max-memory.' -r
 complete -c ember-server -l maxmemory-policy -l eviction-policy -d 'Which keys are evicted at maxmemory. (default: noeviction) Also --eviction-policy.' -r -f -a "volatile-lru\t''
 volatile-lfu\t''
@@ -89,9 +89,9 @@ complete -c ember-server -l active-defrag-max-scan-fields -d 'activedefrag scans
 complete -c ember-server -l active-defrag-cycle-us -d 'The microseconds for which activedefrag works before it pauses; it does at least one short step. (default: 500)' -r
 complete -c ember-server -l tiered-path -d 'A directory, used by this server only, for values that exceed maxmemory, which must be set; empty for none. It is emptied at startup. (default: empty)' -r -F
 complete -c ember-server -l tiered-max-size -d 'The size limit of the files in tiered-path; 0 for nine tenths of the free space on their disk. (default: 0)' -r
-complete -c ember-server -l tiered-min-value -d 'Keys that take no more memory than this with their values stay in memory. (default: 64)' -r
-complete -c ember-server -l tiered-max-value -d 'Keys that take more memory than this with their values stay in memory. (default: 64mb)' -r
-complete -c ember-server -l storage-io-threads -d 'The number of threads that read values from disk; 0 for two for each processor, 4 to 16. (default: 0)' -r
+complete -c ember-server -l tiered-min-value -d 'The value of a key stays in memory if key and value together take no more memory than this. (default: 64)' -r
+complete -c ember-server -l tiered-max-value -d 'The value of a key stays in memory if key and value together take more memory than this. (default: 64mb)' -r
+complete -c ember-server -l storage-io-threads -d 'The number of threads that read values from disk; 0 for two per processor, but at least 4 and at most 16. (default: 0)' -r
 complete -c ember-server -l import-mode -d 'Whether this server is importing data from another one, which decides when keys expire: this server expires and evicts no keys; see CLIENT IMPORT-SOURCE. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l lazyfree-lazy-user-flush -d 'Whether FLUSHALL and FLUSHDB free in the background if called with neither SYNC nor ASYNC. (default: no)' -r -f -a "yes\t''
@@ -205,14 +205,14 @@ complete -c ember-server -l history-path -d 'With history-keys: a directory, use
 complete -c ember-server -l history-max-age -d 'The seconds for which past states can be read. They are removed in large parts, up to an eighth of this time later. (default: 604800)' -r
 complete -c ember-server -l history-max-size -d 'The size limit of the files in history-path. The oldest states are removed before it is exceeded. (default: 10gb)' -r
 complete -c ember-server -l history-max-memory -d 'The memory limit of the history\'s index, which takes about 60 bytes for each past state and 110 for each key. The oldest states are removed when it is exceeded. (default: 256mb)' -r
-complete -c ember-server -l history-max-value -d 'The memory of a key with its value above which a state is not recorded: each change of a covered key records its whole value. Reads of such a state return the error GAP. (default: 1mb)' -r
+complete -c ember-server -l history-max-value -d 'The maximum memory of a key with its value for which states are recorded, because each change of a covered key records the whole value. Reads of a state that was not recorded return the error GAP. (default: 1mb)' -r
 complete -c ember-server -l aof-load-truncated -d 'Whether the server truncates an AOF whose end was lost in a crash, and starts; otherwise it reports this and exits. (default: yes)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l aof-use-rdb-preamble -d 'Whether a rewrite writes the base of the AOF as an RDB file, which is smaller and loads faster. Otherwise the base consists of commands that recreate the data set. (default: yes)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l auto-aof-rewrite-percentage -d 'The growth of the AOF since its last rewrite, in per cent, that starts an automatic rewrite; 0 for never. (default: 100)' -r
 complete -c ember-server -l auto-aof-rewrite-min-size -d 'The minimum size of the AOF for an automatic rewrite. (default: 64mb)' -r
-complete -c ember-server -l aof-lag-limit -d 'With appendfsync everysec: the milliseconds for which a write may stay not durable because the disk is slow. While a write is older, writes wait, and are refused after aof-wait-limit; below 1000 they wait for each fsync. 0 for no limit: writes are neither delayed nor refused because of a slow fsync. (default: 0)' -r
+complete -c ember-server -l aof-lag-limit -d 'With appendfsync everysec: the milliseconds within which a write must be durable. While a slow disk delays a write for longer, further writes wait, and are refused after aof-wait-limit; below 1000, writes wait for each fsync. 0 for no limit: writes are neither delayed nor refused because of a slow fsync. (default: 0)' -r
 complete -c ember-server -l aof-wait-limit -d 'With aof-lag-limit: the milliseconds for which writes wait for a slow disk. After that they are refused with MISCONF until the disk has caught up. A connection whose replies wait for a failing disk is closed after this time. (default: 1000)' -r
 complete -c ember-server -l dbfilename -d 'The RDB file in dir, in Redis\'s format, to which the data set is saved and from which it is loaded at startup. (default: dump.rdb)' -r
 complete -c ember-server -l rdbcompression -d 'Whether strings in RDB files are compressed with LZF if that makes them shorter. (default: yes)' -r -f -a "yes\t''
@@ -225,7 +225,7 @@ complete -c ember-server -l rdb-version-check -d 'Whether RDB files and payloads
 relaxed\t''"
 complete -c ember-server -l rdb-skip-unknown-modules -d 'Whether keys with values of unknown modules in an RDB file or a full sync are skipped with a warning; otherwise such a file is refused. (default: no)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l rdb-target -d 'The server for which RDB files, bases of the append-only file and payloads of DUMP are written. redis: Redis 7.0, or the first Redis that supports all of the data (7.4 if a field of a hash expires); redis-7.2, redis-8 and valkey-9: that server. Data that it does not support is still written, so that nothing is lost, and the log warns that it cannot read the file. (default: redis)' -r -f -a "redis\t''
+complete -c ember-server -l rdb-target -d 'The server for which RDB files, bases of the append-only file and payloads of DUMP are written. redis: Redis 7.0, or the first Redis that supports all of the data (7.4 if a field of a hash expires); redis-7.2, redis-8 and valkey-9: that server. Data that it does not support is still written, so that nothing is lost, and the log warns that the server cannot read the file. (default: redis)' -r -f -a "redis\t''
 redis-7.2\t''
 redis-8\t''
 valkey-9\t''"
@@ -270,7 +270,7 @@ flush-before-load\t''"
 complete -c ember-server -l repl-disable-tcp-nodelay -d 'Whether replicas receive fewer and larger packets, with more delay. It applies to replicas that connect from then on. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l repl-ping-replica-period -l repl-ping-slave-period -d 'The interval in seconds at which a primary sends PING to its replicas. (default: 10) Also --repl-ping-slave-period.' -r
-complete -c ember-server -l repl-timeout -d 'The seconds of silence after which primary and replica consider their connection broken. (default: 60)' -r
+complete -c ember-server -l repl-timeout -d 'The seconds without data after which primary and replica consider their connection broken. (default: 60)' -r
 complete -c ember-server -l repl-backlog-size -d 'The size of the replication stream kept in memory for replicas that reconnect. (default: 16mb)' -r
 complete -c ember-server -l repl-backlog-spill -d 'The size of the stream kept beyond that, in files without names, while a connected or disconnected replica still needs it. With 0 it is kept in memory for connected replicas, as far as client-output-buffer-limit replica allows. (default: 1gb)' -r
 complete -c ember-server -l repl-backlog-ttl -d 'The seconds for which the stream is kept without replicas; 0 for ever. (default: 3600)' -r
@@ -279,7 +279,7 @@ complete -c ember-server -l min-replicas-max-lag -l min-slaves-max-lag -d 'The s
 complete -c ember-server -l sync-replicas -d 'The number of replicas that must confirm a write before its reply; with fewer good replicas it is refused. (default: 0)' -r
 complete -c ember-server -l sync-level -d 'Where these replicas must have the write: in memory, or on disk, in their append-only files. (default: memory)' -r -f -a "memory\t''
 disk\t''"
-complete -c ember-server -l sync-timeout -d 'The milliseconds without their confirmation after which a client\'s connection is closed, because the outcome of its write is unknown. (default: 5000)' -r
+complete -c ember-server -l sync-timeout -d 'The milliseconds without a confirmation by these replicas after which a client\'s connection is closed, because the outcome of its write is unknown. (default: 5000)' -r
 complete -c ember-server -l rdb-del-sync-files -d 'Whether RDB files that were written for replication only are removed. No effect: the data of full syncs is in unnamed files, which the system removes. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l propagation-error-behavior -d 'The reaction to a failed command from the primary or a file. No effect: a command of the primary that fails stops the link. (default: ignore)' -r -f -a "ignore\t''
@@ -299,11 +299,11 @@ complete -c ember-server -l cluster-enabled -d 'Whether the server is a node of 
 no\t''"
 complete -c ember-server -l cluster-config-file -d 'The file in which a node stores the nodes of the cluster and their slots. (default: nodes.conf)' -r -F
 complete -c ember-server -l cluster-node-timeout -d 'The milliseconds without messages after which the nodes elect another leader; at least 200 have effect. (default: 5000)' -r
-complete -c ember-server -l cluster-auth-pass -d 'The secret of all nodes of a cluster, with which they prove to each other that they belong to it; a change concerns new connections. On the command line every user of the machine can read it: prefer cluster-auth-pass-file. (default: empty)' -r
+complete -c ember-server -l cluster-auth-pass -d 'The secret of all nodes of a cluster, with which they authenticate each other; a change applies to new connections. On the command line every user of the machine can read it: prefer cluster-auth-pass-file. (default: empty)' -r
 complete -c ember-server -l cluster-auth-pass-file -d 'A file that contains the secret of all nodes of a cluster, for example a secret of a container platform. (default: empty)' -r -F
 complete -c ember-server -l cluster-unauthenticated -d 'Whether nodes on other machines may change the cluster without a secret or a certificate. (default: no)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l cluster-bootstrap -d 'Whether a node that is in no cluster begins one, with all slots that have no owner. (default: no)' -r -f -a "yes\t''
+complete -c ember-server -l cluster-bootstrap -d 'Whether a node that is in no cluster forms one, with all slots that have no owner. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l cluster-port -d 'The port for other nodes, which a node announces; 0 for the port of clients plus 10000. (default: 0)' -r
 complete -c ember-server -l cluster-announce-ip -d 'The address that a node announces; empty for the one in its file. (default: empty)' -r
@@ -315,35 +315,35 @@ complete -c ember-server -l cluster-announce-human-nodename -d 'The name of a no
 complete -c ember-server -l cluster-preferred-endpoint-type -d 'The form in which clients receive the address of a node. (default: ip)' -r -f -a "ip\t''
 hostname\t''
 unknown-endpoint\t''"
-complete -c ember-server -l cluster-migration-barrier -d 'The number of replicas that a primary keeps when one of them migrates to a primary without any. No effect: this version has no use for it. (default: 1)' -r
-complete -c ember-server -l cluster-allow-replica-migration -d 'Whether replicas migrate to primaries without any. No effect: this version has no use for it. (default: yes)' -r -f -a "yes\t''
+complete -c ember-server -l cluster-migration-barrier -d 'The number of replicas that a primary keeps when one of them migrates to a primary without any. No effect: the feature is not available in this version. (default: 1)' -r
+complete -c ember-server -l cluster-allow-replica-migration -d 'Whether replicas migrate to primaries without any. No effect: the feature is not available in this version. (default: yes)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l cluster-require-full-coverage -d 'Whether a cluster refuses all commands on keys while a slot has no node. (default: yes)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l cluster-replica-validity-factor -l cluster-slave-validity-factor -d 'The maximum age of the data of a replica that becomes a primary. No effect: this version has no use for it. (default: 10) Also --cluster-slave-validity-factor.' -r
-complete -c ember-server -l cluster-replica-no-failover -l cluster-slave-no-failover -d 'Whether a replica never becomes a primary automatically. No effect: this version has no use for it. (default: no) Also --cluster-slave-no-failover.' -r -f -a "yes\t''
+complete -c ember-server -l cluster-replica-validity-factor -l cluster-slave-validity-factor -d 'The maximum age of the data of a replica that becomes a primary. No effect: the feature is not available in this version. (default: 10) Also --cluster-slave-validity-factor.' -r
+complete -c ember-server -l cluster-replica-no-failover -l cluster-slave-no-failover -d 'Whether a replica never becomes a primary automatically. No effect: the feature is not available in this version. (default: no) Also --cluster-slave-no-failover.' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l cluster-allow-reads-when-down -d 'Whether a node answers reads of its own slots while the cluster is down. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l cluster-allow-pubsubshard-when-down -d 'Whether a node serves its shard channels while the cluster is down. (default: yes)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l cluster-link-sendbuf-limit -d 'The unsent bytes above which the connection to another node is closed; 0 for never. No effect: this version has no use for it. (default: 0)' -r
-complete -c ember-server -l tls-cluster -d 'Whether nodes use TLS among each other. (default: no)' -r -f -a "yes\t''
+complete -c ember-server -l cluster-link-sendbuf-limit -d 'The unsent bytes above which the connection to another node is closed; 0 for never. No effect: the feature is not available in this version. (default: 0)' -r
+complete -c ember-server -l tls-cluster -d 'Whether the connections between nodes use TLS. (default: no)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l cluster-announce-client-ipv4 -d 'The address that clients receive over IPv4. No effect: this version has no use for it. (default: empty)' -r
-complete -c ember-server -l cluster-announce-client-ipv6 -d 'The address that clients receive over IPv6. No effect: this version has no use for it. (default: empty)' -r
-complete -c ember-server -l cluster-announce-client-port -d 'The port that clients receive. No effect: this version has no use for it. (default: 0)' -r
-complete -c ember-server -l cluster-announce-client-tls-port -d 'The port that clients with TLS receive. No effect: this version has no use for it. (default: 0)' -r
-complete -c ember-server -l cluster-blacklist-ttl -d 'The seconds for which a forgotten node is not added again. No effect: this version has no use for it. (default: 60)' -r
-complete -c ember-server -l cluster-config-save-behavior -d 'Whether a node exits when it cannot write its file. No effect: this version has no use for it. (default: sync)' -r -f -a "sync\t''
+complete -c ember-server -l cluster-announce-client-ipv4 -d 'The address that clients receive over IPv4. No effect: the feature is not available in this version. (default: empty)' -r
+complete -c ember-server -l cluster-announce-client-ipv6 -d 'The address that clients receive over IPv6. No effect: the feature is not available in this version. (default: empty)' -r
+complete -c ember-server -l cluster-announce-client-port -d 'The port that clients receive. No effect: the feature is not available in this version. (default: 0)' -r
+complete -c ember-server -l cluster-announce-client-tls-port -d 'The port that clients with TLS receive. No effect: the feature is not available in this version. (default: 0)' -r
+complete -c ember-server -l cluster-blacklist-ttl -d 'The seconds for which a forgotten node is not added again. No effect: the feature is not available in this version. (default: 60)' -r
+complete -c ember-server -l cluster-config-save-behavior -d 'Whether a node exits when it cannot write its file. No effect: the feature is not available in this version. (default: sync)' -r -f -a "sync\t''
 best-effort\t''"
 complete -c ember-server -l cluster-databases -d 'The number of databases of a node of a cluster. (default: 1)' -r
-complete -c ember-server -l cluster-manual-failover-timeout -d 'The milliseconds after which a manual failover is abandoned. No effect: this version has no use for it. (default: 5000)' -r
-complete -c ember-server -l cluster-slot-stats-enabled -d 'Whether the resource usage of each slot is counted. No effect: this version has no use for it. (default: no)' -r -f -a "yes\t''
+complete -c ember-server -l cluster-manual-failover-timeout -d 'The milliseconds after which a manual failover is abandoned. No effect: the feature is not available in this version. (default: 5000)' -r
+complete -c ember-server -l cluster-slot-stats-enabled -d 'Whether the resource usage of each slot is counted. No effect: the feature is not available in this version. (default: no)' -r -f -a "yes\t''
 no\t''"
-complete -c ember-server -l cluster-slot-migration-log-max-len -d 'The maximum number of slot migrations in the log. No effect: this version has no use for it. (default: 1000)' -r
-complete -c ember-server -l slot-migration-max-failover-repl-bytes -d 'The unsent bytes below which a slot migration completes; -1 for any number. No effect: this version has no use for it. (default: 0)' -r
-complete -c ember-server -l cluster-compatibility-sample-ratio -d 'The percentage of commands that are checked for compatibility with a cluster. No effect: this version has no use for it. (default: 0)' -r
+complete -c ember-server -l cluster-slot-migration-log-max-len -d 'The maximum number of slot migrations in the log. No effect: the feature is not available in this version. (default: 1000)' -r
+complete -c ember-server -l slot-migration-max-failover-repl-bytes -d 'The unsent bytes below which a slot migration completes; -1 for any number. No effect: the feature is not available in this version. (default: 0)' -r
+complete -c ember-server -l cluster-compatibility-sample-ratio -d 'The percentage of commands that are checked for compatibility with a cluster. No effect: the feature is not available in this version. (default: 0)' -r
 complete -c ember-server -l always-show-logo -d 'Whether the log begins with a logo. No effect: there is no logo. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l io-threads -d 'The number of threads that read and write. No effect: each worker reads, runs and writes; shards is the number of workers, by default one per core. (default: 1)' -r
@@ -393,8 +393,8 @@ no\t''"
 complete -c ember-server -l aof-disable-auto-gc -d 'Whether old files of the AOF are kept. No effect: files of the AOF are removed as soon as no manifest names them. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l loading-process-events-interval-bytes -d 'The bytes of a file that are loaded before clients are served in between. No effect: workers serve clients while a file is loaded. (default: 2097152)' -r
-complete -c ember-server -l cluster-ping-interval -d 'The interval in milliseconds at which nodes send PING to each other; 0 for the default. No effect: this version has no use for it. (default: 0)' -r
-complete -c ember-server -l rdb-key-save-delay -d 'The delay in microseconds after each key while an RDB file is written; if negative, the number of keys after which there is a delay of one microsecond. A key takes ten seconds at most. (default: 0)' -r
+complete -c ember-server -l cluster-ping-interval -d 'The interval in milliseconds at which nodes send PING to each other; 0 for the default. No effect: the feature is not available in this version. (default: 0)' -r
+complete -c ember-server -l rdb-key-save-delay -d 'The delay in microseconds after each key while an RDB file is written; if negative, the number of keys after which there is a delay of one microsecond. The delay is at most ten seconds per key. (default: 0)' -r
 complete -c ember-server -l key-load-delay -d 'The same for each key and command while a file is loaded. (default: 0)' -r
 complete -c ember-server -l tiered-goal -d 'The percentage of maxmemory above which values are demoted; 0 demotes all eligible values continuously. (default: 90)' -r
 complete -c ember-server -l use-exit-on-panic -d 'Whether a failed assertion ends the process without a core dump. No effect: a panic always aborts the process. (default: no)' -r -f -a "yes\t''
