@@ -19,7 +19,7 @@ use crate::server::slots::Refusal;
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
         name: "asof",
-        summary: "Runs a read command on the state of its keys at a moment.",
+        summary: "Runs a read command on earlier states of its keys.",
         complexity: "That of the command, and O(N) for values of N bytes.",
         arity: -4,
         keys: &[KeySpec::unknown(KeyFlags::RO.union(KeyFlags::ACCESS))],

@@ -19,7 +19,7 @@ use crate::tiers::Tiers;
 pub(super) const COMMANDS: &[ServerCommand] = &[Command::new(
     Spec {
         name: "restore.from",
-        summary: "Restores the value of a key at a moment, in that key or in a new one.",
+        summary: "Restores an earlier value of a key, in that key or in a new one.",
         complexity: "O(N) for a value of N bytes, O(N*log(N)) for a sorted set.",
         arity: -3,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::NOSCRIPT).union(Flags::NO_MULTI),
