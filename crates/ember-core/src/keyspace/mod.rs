@@ -45,19 +45,35 @@ pub const SHARDS: usize = 1 << SHARD_BITS;
 /// The due time of a shard without expiring data.
 const NEVER_MS: i64 = i64::MAX;
 
-/// The lock of a shard with the data that it protects, on a separate cache line.
+/// The lock of a shard with the data that it protects, on separate cache lines. A lookup in database 0 reads the first
+/// line only, then the slots.
 #[repr(C, align(64))]
 struct Shard {
-    data: Mutex<ShardData>,
-    /// The Unix time in ms at which active expiry has work in this shard. Written under the lock and read without it: a
-    /// stale value delays the work by at most one turn.
-    next_due_ms: AtomicI64,
     /// The address of the slots and the number of groups of database 0's table, for prefetching without the lock. They
     /// are only used to compute addresses, so a stale value causes a useless prefetch at most.
     first_slots: AtomicPtr<u8>,
     first_groups: AtomicUsize,
+    data: Mutex<ShardData>,
+    /// The Unix time in ms at which active expiry has work in this shard. Written under the lock and read without it: a
+    /// stale value delays the work by at most one turn.
+    next_due_ms: AtomicI64,
     /// The [`ShardCounts`] at the last release of the lock after a change; readers sum them without the locks.
     counts: AtomicU64,
+}
+
+impl Shard {
+    /// Publishes what is readable without the lock, after a change; returns the growth in bytes since the last call.
+    fn publish(&self, data: &mut ShardData) -> i64 {
+        let table = data.database(0).table();
+        self.first_slots.store(table.slots_address().cast_mut(), Ordering::Relaxed);
+        self.first_groups.store(table.capacity() / SLOTS_PER_GROUP, Ordering::Relaxed);
+        self.counts.store(ShardCounts::of(data).to_bits(), Ordering::Relaxed);
+        let next_due_ms = data.next_due_ms().unwrap_or(NEVER_MS);
+        if self.next_due_ms.load(Ordering::Relaxed) != next_due_ms {
+            self.next_due_ms.store(next_due_ms, Ordering::Relaxed);
+        }
+        data.take_growth()
+    }
 }
 
 /// The counts of a shard that are readable without the shard's lock.
@@ -160,11 +176,11 @@ impl Keyspace {
         );
         elements::choose_hash_function(options.hash_function);
         let shard = |_| Shard {
-            next_due_ms: AtomicI64::new(NEVER_MS),
             first_slots: AtomicPtr::default(),
             first_groups: AtomicUsize::new(0),
-            counts: AtomicU64::new(0),
             data: Mutex::new(ShardData::new(options.now_ms, options.records)),
+            next_due_ms: AtomicI64::new(NEVER_MS),
+            counts: AtomicU64::new(0),
         };
         let hasher = KeyHasher::random(options.hash_function)?;
         let has_slots = options.records.contains(RecordKinds::SLOTS);
@@ -262,21 +278,9 @@ impl Keyspace {
     }
 
     /// Releases a shard's lock and returns the shard's growth in bytes.
-    #[inline]
+    #[inline(always)]
     pub fn release(&self, shard: usize, mut data: MutexGuard<'_, ShardData>) -> i64 {
-        if !data.is_changed() {
-            return 0;
-        }
-        let Shard { next_due_ms: hint, first_slots, first_groups, counts, .. } = &self.shards[shard];
-        let table = data.database(0).table();
-        first_slots.store(table.slots_address().cast_mut(), Ordering::Relaxed);
-        first_groups.store(table.capacity() / SLOTS_PER_GROUP, Ordering::Relaxed);
-        counts.store(ShardCounts::of(&data).to_bits(), Ordering::Relaxed);
-        let next_due_ms = data.next_due_ms().unwrap_or(NEVER_MS);
-        if hint.load(Ordering::Relaxed) != next_due_ms {
-            hint.store(next_due_ms, Ordering::Relaxed);
-        }
-        data.take_growth()
+        if data.is_changed() { self.shards[shard].publish(&mut data) } else { 0 }
     }
 
     /// Prefetches the memory that a lookup of a key with this hash reads first, without taking the lock.

@@ -32,6 +32,7 @@ use crate::types::Aggregate;
 
 /// The part of a numbered database that one shard contains.
 #[derive(Default)]
+#[repr(C)]
 pub struct Database {
     table: Table,
     /// The number of entries with an expiry.
@@ -109,34 +110,33 @@ impl Database {
 /// Entries change only through this type's methods, so that the byte account and the expiry index are exact after each
 /// change. The databases' `expiry_name`s are a permutation of their numbers.
 ///
-/// The fields that every command reads (the head of database 0) are first, on the cache line of the lock; the fields
-/// that every change reads follow.
+/// The fields that every command reads, up to the table of database 0, are first, on the cache line of the lock; the
+/// fields that every change reads follow.
 #[derive(Default)]
 #[repr(C)]
 pub struct ShardData {
-    /// Database 0, which nearly all commands use.
-    first: Database,
-    /// The observers of this shard's keys; `None` if the keys have no observers.
-    observers: Option<Box<Observers>>,
-    /// The filter of the hash tags of keys that live queries read.
-    queried: TagFilter,
     /// Whether the shard has changed since [`ShardData::take_growth`].
     is_changed: bool,
-    /// The kinds of records that the databases keep about their keys.
-    kinds: RecordKinds,
     /// Whether the keys have observers other than live queries.
     has_clients: bool,
+    /// The kinds of records that the databases keep about their keys.
+    kinds: RecordKinds,
     /// The generation of all entries except those that the current snapshot has not saved yet.
     generation: Generation,
     /// The generation of all entries except those that the current checkpoint has not saved yet.
     cut: Generation,
-    /// The state of the current snapshot of this shard, until the whole shard is saved. The field is on a cache line
-    /// that a change reads anyway.
+    /// Database 0, which nearly all commands use.
+    first: Database,
+    /// The observers of this shard's keys; `None` if the keys have no observers.
+    observers: Option<Box<Observers>>,
+    /// The state of the current snapshot of this shard, until the whole shard is saved.
     saving: Option<Box<Saving>>,
     /// The state of cold values; `None` if that state is empty.
     cold_state: Option<Box<ColdState>>,
     /// The part of [`ShardData::bytes`] that was already added to the keyspace's total.
     published_bytes: usize,
+    /// The filter of the hash tags of keys that live queries read.
+    queried: TagFilter,
     expiry: ExpiryIndex,
     /// The ghosts of evicted keys; `None` unless the eviction policy needs it.
     evicted: Option<EvictedKeys>,
@@ -146,6 +146,9 @@ pub struct ShardData {
     /// ever used.
     others: Vec<Database>,
 }
+
+// In a shard, two words and the lock are before these fields; together they take one cache line.
+const _: () = assert!(std::mem::offset_of!(ShardData, first) + size_of::<Table>() <= 40);
 
 static NO_DATABASE: Database = Database::new(0);
 
