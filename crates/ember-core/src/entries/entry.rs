@@ -392,6 +392,7 @@ impl<'a> EntryRef<'a> {
     ///
     /// # Panics
     /// Panics if the value is an aggregate, or cold.
+    #[inline]
     pub fn string(self) -> StringValue<'a> {
         let shape = self.shape();
         // SAFETY: there are value_bytes initialized bytes at value_offset; for Int they are an i64, for Large the
@@ -594,6 +595,12 @@ impl Slot {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0 == 0
+    }
+
+    /// Returns whether the slot has this tag; an empty slot has tag 0.
+    #[inline]
+    pub(super) fn has_tag(&self, tag: u32) -> bool {
+        (self.0 ^ u64::from(tag) << ADDRESS_BITS) <= ADDRESS_MASK
     }
 
     /// Returns the hash bits stored with the address; 0 for an empty slot.

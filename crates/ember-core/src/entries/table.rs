@@ -65,9 +65,16 @@ impl Group {
     fn matches(&self, tag: u32) -> u32 {
         let mut mask = 0;
         for (index, slot) in self.0.iter().enumerate() {
-            mask |= u32::from(slot.tag() == tag && !slot.is_empty()) << index;
+            mask |= u32::from(slot.has_tag(tag)) << index;
         }
-        mask
+        // Empty slots have tag 0, as one key in a million has.
+        if tag == 0 { mask & self.in_use() } else { mask }
+    }
+
+    /// Returns a bit for each slot in use.
+    #[cold]
+    fn in_use(&self) -> u32 {
+        (1 << self.used().count()) - 1
     }
 
     fn used(&self) -> impl Iterator<Item = (usize, &Slot)> {
@@ -537,6 +544,17 @@ mod tests {
             remove(&mut table, 0xF_FFFF, number);
         }
         assert_eq!((table.len(), table.capacity()), (0, 0));
+    }
+
+    #[test]
+    fn keys_with_tag_zero_are_found_next_to_empty_slots() {
+        let mut table = Table::default();
+        for number in 0..20 {
+            insert(&mut table, u32::from(number >= 10), number);
+        }
+        assert!((0..10).all(|number| table.find(0, &(number as u32).to_le_bytes()).is_some()));
+        (0..10).for_each(|number| remove(&mut table, 0, number));
+        assert!((0..20).all(|number| table.find(0, &(number as u32).to_le_bytes()).is_none()));
     }
 
     #[test]
