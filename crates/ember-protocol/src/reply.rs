@@ -146,7 +146,10 @@ impl Reply {
     #[inline]
     pub fn bulk(&mut self, value: &[u8]) {
         self.bytes.reserve(value.len() + HEADER_LEN_MAX + 2);
-        self.header(b'$', value.len());
+        match value.len() {
+            len @ 10..=99 => self.bytes.extend_from_slice(&two_digits(b'$', len)),
+            len => self.header(b'$', len),
+        }
         self.bytes.extend_from_slice(value);
         self.line_end();
     }
@@ -481,13 +484,19 @@ impl Reply {
 /// The maximum length of a head: a type byte, 20 digits, a line end.
 const HEADER_LEN_MAX: usize = 23;
 
+/// Returns a head with a number from 10 to 99.
+#[inline(always)]
+fn two_digits(kind: u8, number: usize) -> [u8; 5] {
+    [kind, b'0' + (number / 10) as u8, b'0' + (number % 10) as u8, b'\r', b'\n']
+}
+
 /// Appends the type byte `kind`, the digits of `number` and a line end.
 #[inline]
 fn write_header(out: &mut Vec<u8>, kind: u8, number: usize) {
     let digit = |value: usize| b'0' + value as u8;
     match number {
         0..=9 => out.extend_from_slice(&[kind, digit(number), b'\r', b'\n']),
-        10..=99 => out.extend_from_slice(&[kind, digit(number / 10), digit(number % 10), b'\r', b'\n']),
+        10..=99 => out.extend_from_slice(&two_digits(kind, number)),
         100..=999 => out.extend_from_slice(&[
             kind,
             digit(number / 100),

@@ -64,7 +64,7 @@ pub struct Context<'c, 'k> {
 ///
 /// # Errors
 /// Returns the errors of the handler, which has written nothing in that case.
-#[inline]
+#[inline(always)]
 pub fn run(
     command: &DataCommand,
     access: Access,
@@ -73,17 +73,24 @@ pub fn run(
     args: Args<'_>,
     reply: &mut Reply,
 ) -> AttemptResult {
-    if !context.turn.journal.is_on() {
-        return handle(command, access, hash, context, args, reply);
-    }
-    let mark = context.turn.journal.begin_call(context.turn.counters.changes);
-    let result = handle(command, access, hash, context, args, reply);
-    if context.turn.journal.has_marks() {
-        let Context { keyspace, guards, turn, .. } = &mut *context;
-        turn.journal.complete_marks(&mark, command.spec.name, state_in(keyspace, guards));
-    }
     let Turn { journal, counters, .. } = &mut *context.turn;
-    journal.end_call(&mark, counters.changes, context.database, args);
+    let mark = if journal.is_on() { Some(journal.begin_call(counters.changes)) } else { None };
+    let result = match command.run {
+        Run::Keys(handler) => match lock(&command.spec, access, hash, context, args) {
+            Ok(Some(known)) => handler(&mut call_on(context, args, known, reply)).map(|()| Attempt::Done),
+            Ok(None) => Ok(Attempt::Fetch),
+            Err(error) => Err(error),
+        },
+        _ => run_otherwise(command, access, hash, context, args, reply),
+    };
+    if let Some(mark) = mark {
+        if context.turn.journal.has_marks() {
+            let Context { keyspace, guards, turn, .. } = &mut *context;
+            turn.journal.complete_marks(&mark, command.spec.name, state_in(keyspace, guards));
+        }
+        let Turn { journal, counters, .. } = &mut *context.turn;
+        journal.end_call(&mark, counters.changes, context.database, args);
+    }
     result
 }
 
@@ -98,9 +105,8 @@ fn state_in(keyspace: &Keyspace, guards: &Guards<'_>) -> impl FnMut(usize, &[u8]
     }
 }
 
-/// Runs a data command; the caller records its effects if the journal has a reader.
-#[inline]
-fn handle(
+/// Runs a data command that is not [`Run::Keys`]; the caller records its effects if the journal has a reader.
+fn run_otherwise(
     command: &DataCommand,
     access: Access,
     hash: Option<KeyHash>,
@@ -108,60 +114,55 @@ fn handle(
     args: Args<'_>,
     reply: &mut Reply,
 ) -> AttemptResult {
-    match command.run {
-        Run::Keys(handler) => {
-            let known = hold(&command.spec, access, hash, context, args);
-            if misses_values(&command.spec, context, args, access, known)? {
-                return Ok(Attempt::Fetch);
-            }
-            handler(&mut call_on(context, args, known, reply)).map(|()| Attempt::Done)
+    let spec = &command.spec;
+    let known = match command.run {
+        Run::Keyspace(handler) | Run::Exclusive(handler) => {
+            return handler(&mut call_without_locks(context, args, reply)).map(|()| Attempt::Done);
         }
+        Run::LongKeyspace(handler) => return handler(&mut call_without_locks(context, args, reply)),
+        Run::Container => unreachable!("a container's subcommands are run instead"),
         Run::Prepared(prepare) => {
             context.guards.release(context.keyspace, context.turn);
             let locked = prepare(args)?;
-            let known = hold(&command.spec, access, hash, context, args);
-            if misses_values(&command.spec, context, args, access, known)? {
-                return Ok(Attempt::Fetch);
-            }
-            locked(&mut call_on(context, args, known, reply)).map(|()| Attempt::Done)
+            let Some(known) = lock(spec, access, hash, context, args)? else { return Ok(Attempt::Fetch) };
+            return locked(&mut call_on(context, args, known, reply)).map(|()| Attempt::Done);
         }
-        Run::Long(handler) | Run::KeysOrLong { run: handler, .. } => {
-            let known = hold(&command.spec, access, hash, context, args);
-            if misses_values(&command.spec, context, args, access, known)? {
-                return Ok(Attempt::Fetch);
-            }
-            handler(&mut call_on(context, args, known, reply))
+        Run::KeysOrAllShards { all_shards_if, .. } if all_shards_if(args) => {
+            let known = hold_all(context);
+            if misses_values(spec, context, args, Access::Many, known)? { None } else { Some(known) }
         }
-        Run::KeysOrAllShards { all_shards_if, run } => {
-            let (access, known) = if all_shards_if(args) {
-                (Access::Many, hold_all(context))
-            } else {
-                (access, hold(&command.spec, access, hash, context, args))
-            };
-            if misses_values(&command.spec, context, args, access, known)? {
-                return Ok(Attempt::Fetch);
+        _ => lock(spec, access, hash, context, args)?,
+    };
+    let Some(known) = known else { return Ok(Attempt::Fetch) };
+    let call = &mut call_on(context, args, known, reply);
+    match command.run {
+        Run::Long(handler) | Run::KeysOrLong { run: handler, .. } => handler(call),
+        Run::KeysOrAllShards { run, .. } => run(call),
+        Run::Blocking(handler) => match handler(call)? {
+            Attempt::Wait(wait) if matches!(call.waiting, Waiting::Never | Waiting::InScript) => {
+                (wait.empty_reply)(call.reply);
+                Ok(Attempt::Done)
             }
-            run(&mut call_on(context, args, known, reply))
-        }
-        Run::Blocking(handler) => {
-            let known = hold(&command.spec, access, hash, context, args);
-            if misses_values(&command.spec, context, args, access, known)? {
-                return Ok(Attempt::Fetch);
-            }
-            match handler(&mut call_on(context, args, known, reply))? {
-                Attempt::Wait(wait) if matches!(context.waiting, Waiting::Never | Waiting::InScript) => {
-                    (wait.empty_reply)(reply);
-                    Ok(Attempt::Done)
-                }
-                attempt => Ok(attempt),
-            }
-        }
-        Run::Keyspace(handler) | Run::Exclusive(handler) => {
-            handler(&mut call_without_locks(context, args, reply)).map(|()| Attempt::Done)
-        }
-        Run::LongKeyspace(handler) => handler(&mut call_without_locks(context, args, reply)),
-        Run::Container => unreachable!("a container's subcommands are run instead"),
+            attempt => Ok(attempt),
+        },
+        _ => unreachable!("the commands of all other kinds have run"),
     }
+}
+
+/// Takes the locks of a call's keys; returns the same as [`hold`], or `None` if values that the call needs are missing.
+#[inline(always)]
+fn lock(
+    spec: &Spec,
+    access: Access,
+    hash: Option<KeyHash>,
+    context: &mut Context<'_, '_>,
+    args: Args<'_>,
+) -> Result<Option<(usize, KeyHash)>, CommandError> {
+    let known = hold(spec, access, hash, context, args);
+    if context.turn.checks_values && misses_values(spec, context, args, access, known)? {
+        return Ok(None);
+    }
+    Ok(Some(known))
 }
 
 /// Returns a call whose keys' locks are held; `known` is the result of [`hold`].
@@ -282,8 +283,7 @@ pub fn fetch_missing<E>(
 }
 
 /// Returns whether values that a call needs are missing, and adds them to [`Turn::missing`]. The caller holds the locks
-/// of the call's keys, so no value is demoted before the call runs. Costs one branch on servers without cold values.
-#[inline]
+/// of the call's keys, so no value is demoted before the call runs.
 fn misses_values(
     spec: &Spec,
     context: &mut Context<'_, '_>,
@@ -371,7 +371,7 @@ fn hold_all(context: &mut Context<'_, '_>) -> (usize, KeyHash) {
 }
 
 /// Takes the locks of a call's keys; returns the index of an argument whose hash is known, and that hash.
-#[inline]
+#[inline(always)]
 pub fn hold(
     spec: &Spec,
     access: Access,
@@ -379,19 +379,19 @@ pub fn hold(
     context: &mut Context<'_, '_>,
     args: Args<'_>,
 ) -> (usize, KeyHash) {
+    let Access::One(arg) = access else { return hold_many(spec, context, args) };
     let Context { keyspace, guards, turn, .. } = context;
-    match access {
-        Access::One(arg) => {
-            let hash = hash.unwrap_or_else(|| keyspace.hash(args.at(arg)));
-            guards.hold_one(keyspace, turn, hash);
-            (arg, hash)
-        }
-        Access::None | Access::Many => {
-            let mut shards: Vec<usize> =
-                spec.key_positions(args).map(|arg| keyspace.hash(args.at(arg)).shard()).collect();
-            guards.hold_many(keyspace, turn, &mut shards);
-            // Argument 0 is the command's name, not a key: its "hash" is never used.
-            (0, keyspace.hash(&[]))
-        }
-    }
+    let hash = hash.unwrap_or_else(|| keyspace.hash(args.at(arg)));
+    guards.hold_one(keyspace, turn, hash);
+    (arg, hash)
+}
+
+/// Takes the locks of all keys of a call; returns the same as [`hold`].
+fn hold_many(spec: &Spec, context: &mut Context<'_, '_>, args: Args<'_>) -> (usize, KeyHash) {
+    let Context { keyspace, guards, turn, .. } = context;
+    let mut shards: Vec<usize> =
+        spec.key_positions(args).map(|arg| keyspace.hash(args.at(arg)).shard()).collect();
+    guards.hold_many(keyspace, turn, &mut shards);
+    // Argument 0 is the command's name, not a key: its "hash" is never used.
+    (0, keyspace.hash(&[]))
 }

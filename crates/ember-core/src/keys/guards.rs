@@ -40,15 +40,20 @@ impl<'k> Guards<'k> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn give_back(&mut self, keyspace: &'k Keyspace, turn: &mut Turn) {
         match std::mem::replace(self, Guards::None) {
-            Guards::None | Guards::Borrowed(_) => {}
+            Guards::None => {}
             Guards::One(shard, data) => turn.growth_bytes += keyspace.release(shard, data),
-            Guards::Many(held) | Guards::Pinned(held) => {
-                for (shard, data) in held {
-                    turn.growth_bytes += keyspace.release(shard, data);
-                }
+            several => several.give_back_many(keyspace, turn),
+        }
+    }
+
+    #[inline(never)]
+    fn give_back_many(self, keyspace: &'k Keyspace, turn: &mut Turn) {
+        if let Guards::Many(held) | Guards::Pinned(held) = self {
+            for (shard, data) in held {
+                turn.growth_bytes += keyspace.release(shard, data);
             }
         }
     }
@@ -77,7 +82,7 @@ impl<'k> Guards<'k> {
     }
 
     /// Holds the lock of the shard of `hash`, and no other.
-    #[inline]
+    #[inline(always)]
     pub fn hold_one(&mut self, keyspace: &'k Keyspace, turn: &mut Turn, hash: KeyHash) {
         let wanted = hash.shard();
         match self {
@@ -106,9 +111,18 @@ impl<'k> Guards<'k> {
     ///
     /// # Panics
     /// Panics if the shard's lock is not held.
+    #[inline]
     pub(crate) fn shard_mut(&mut self, wanted: usize) -> &mut ShardData {
+        if !matches!(self, Guards::One(shard, _) if *shard == wanted) {
+            return self.shard_of_several(wanted);
+        }
+        let Guards::One(_, data) = self else { unreachable!("it was just compared") };
+        data
+    }
+
+    #[inline(never)]
+    fn shard_of_several(&mut self, wanted: usize) -> &mut ShardData {
         match self {
-            Guards::One(shard, data) if *shard == wanted => data,
             Guards::Many(held) | Guards::Pinned(held) => {
                 let at = place_of(held, wanted).expect(NAMED);
                 &mut held[at].1

@@ -36,7 +36,7 @@ pub struct Key<'x> {
 impl<'x> Key<'x> {
     /// Finds the key in its shard, which is the shard of `hash`. An expired key is not found; it is removed unless
     /// `keeps_expired`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(
         shard: &'x mut ShardData,
         turn: &'x mut Turn,
@@ -56,24 +56,24 @@ impl<'x> Key<'x> {
         key
     }
 
-    #[inline]
+    #[inline(always)]
     fn drop_if_expired(&mut self) {
         if let Some(entry) = self.entry()
             && let Some(expire_at_ms) = entry.expire_at_ms()
             && expire_at_ms <= self.turn.expired_ms()
         {
-            self.detach_for(Some("expired"));
-            let removal = self.turn.settings.removals.expired;
-            self.turn.journal.record_removal(self.database, self.name, removal);
-            self.turn.counters.expired += 1;
-            self.shard.notify_server_change(
-                self.database,
-                self.hash.tag(),
-                self.name,
-                &mut self.turn.notices,
-            );
-            self.notify(Event::EXPIRED);
+            self.drop_expired();
         }
+    }
+
+    #[cold]
+    fn drop_expired(&mut self) {
+        self.detach_for(Some("expired"));
+        let removal = self.turn.settings.removals.expired;
+        self.turn.journal.record_removal(self.database, self.name, removal);
+        self.turn.counters.expired += 1;
+        self.shard.notify_server_change(self.database, self.hash.tag(), self.name, &mut self.turn.notices);
+        self.notify(Event::EXPIRED);
     }
 
     /// Returns an empty list for the names of elements that the command changes or removes.
@@ -391,7 +391,7 @@ impl<'x> Key<'x> {
     }
 
     /// Updates the eviction clock of the key, because the key is used.
-    #[inline]
+    #[inline(always)]
     pub fn touch(&mut self) {
         let Some(at) = self.at else { return };
         if self.turn.no_touch {

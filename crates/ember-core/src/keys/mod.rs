@@ -91,7 +91,7 @@ impl<'c, 'k> Keys<'c, 'k> {
 
     /// Finds the key in argument `arg` for reading; `lookup` determines how this counts. An expired key is not found;
     /// it is removed unless [`Turn::keeps_expired`].
-    #[inline]
+    #[inline(always)]
     pub fn read_as(&mut self, arg: usize, lookup: Lookup) -> Option<EntryRef<'_>> {
         let hash = self.hash(arg);
         let shard = self.guards.shard_mut(hash.shard());

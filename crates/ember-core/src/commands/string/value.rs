@@ -52,7 +52,7 @@ pub(crate) fn len(value: Option<StringValue<'_>>) -> usize {
 }
 
 /// Writes a value as a bulk string, or null. A large value is shared with the reply, not copied.
-#[inline]
+#[inline(always)]
 pub(crate) fn reply(reply: &mut Reply, value: Option<StringValue<'_>>) {
     match value {
         None => reply.null(),
