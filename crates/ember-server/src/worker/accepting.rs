@@ -8,8 +8,8 @@ use ember_protocol::{Protocol, Reply};
 use emberkv_core::observers::WaiterSlot;
 use parking_lot::Mutex;
 
-use super::other_connections::OtherConnections;
-use super::{LISTENER_TOKEN, NO_TOKEN, Worker};
+use super::Worker;
+use super::connections::{Connections, LISTENER_TOKEN};
 use crate::acl::identity::Identity;
 use crate::clients::client::{Client, ClientView, Names, Peer};
 use crate::clients::connection::Connection;
@@ -21,25 +21,25 @@ use crate::tls::TlsStream;
 
 impl Worker {
     pub(super) fn accept_waiting(&mut self) {
-        self.is_accepting = false;
+        self.connections.is_accepting = false;
         // The number of connections accepted per turn is limited, so that a flood of new connections does not delay
         // existing ones.
         let config = &self.executor.config;
         let (mut plain_left, mut tls_left) =
             (config.max_new_connections_per_cycle, config.max_new_tls_connections_per_cycle);
-        for number in 0..self.listeners.len() {
-            let is_tls = self.listeners[number].is_tls();
+        for number in 0..self.connections.listeners.len() {
+            let is_tls = self.connections.listeners[number].is_tls();
             loop {
                 let left = if is_tls { &mut tls_left } else { &mut plain_left };
                 if *left == 0 {
-                    self.is_accepting = true;
+                    self.connections.is_accepting = true;
                     break;
                 }
-                match self.listeners[number].accept() {
+                match self.connections.listeners[number].accept() {
                     Accepted::Connection(incoming) => self.place(incoming),
                     Accepted::Nothing => break,
                     Accepted::Failed => {
-                        self.accepts_at_tick = true;
+                        self.connections.accepts_at_tick = true;
                         break;
                     }
                 }
@@ -53,18 +53,19 @@ impl Worker {
         if self.stop_at.is_some() {
             return;
         }
-        let added =
-            |listener: &&Arc<Listener>| !self.listeners.iter().any(|known| Arc::ptr_eq(known, listener));
+        let added = |listener: &&Arc<Listener>| {
+            !self.connections.listeners.iter().any(|known| Arc::ptr_eq(known, listener))
+        };
         for listener in listeners.iter().filter(added) {
             self.watch_listener(listener);
         }
-        self.listeners.retain(|known| known.is_unix());
-        self.listeners.extend(listeners);
-        self.is_accepting = true;
+        self.connections.listeners.retain(|known| known.is_unix());
+        self.connections.listeners.extend(listeners);
+        self.connections.is_accepting = true;
     }
 
     pub(super) fn watch_listener(&self, listener: &Listener) {
-        if let Err(error) = self.driver.watch(listener.as_fd(), LISTENER_TOKEN) {
+        if let Err(error) = self.connections.driver.watch(listener.as_fd(), LISTENER_TOKEN) {
             tracing::error!("cannot watch a listening socket: {error}");
             self.server.request_stop();
         }
@@ -93,11 +94,11 @@ impl Worker {
         if self.executor.take_new_config() {
             self.apply_config();
         }
-        other_connections!(self, NO_TOKEN).try_accept(&mut self.executor, incoming)
+        self.connections.try_accept(&mut self.executor, incoming)
     }
 }
 
-impl OtherConnections<'_> {
+impl Connections {
     /// Creates a connection from a socket; returns `None` if that is not possible, after sending the reason to the
     /// peer.
     pub(super) fn try_accept(&mut self, executor: &mut Executor, incoming: Incoming) -> Option<()> {
@@ -106,14 +107,14 @@ impl OtherConnections<'_> {
             tracing::warn!("cannot set up a connection: {error}");
             return None;
         }
-        let identity = Identity::unknown(&self.server.acl);
+        let identity = Identity::unknown(&executor.server.acl);
         let needs_password = !identity.user().needs_no_password();
         if listener::is_protected_from(&incoming.peer, config.protected_mode, needs_password) {
             tracing::debug!("a client at {} is refused by protected mode", incoming.peer.remote());
             listener::refuse_client(&incoming, listener::PROTECTED);
             return None;
         }
-        let tls = match incoming.is_tls.then(|| self.server.tls.accept()).transpose() {
+        let tls = match incoming.is_tls.then(|| executor.server.tls.accept()).transpose() {
             Ok(tls) => tls.map(Box::new),
             Err(error) => {
                 tracing::warn!("cannot begin a TLS connection: {error}");
@@ -128,7 +129,7 @@ impl OtherConnections<'_> {
                 let token = connection.client.view.token;
                 executor.stats.connections_received.add(1);
                 tracing::debug!("{} is connected", connection.client.view.log_name());
-                self.connections[token] = Some(Box::new(connection));
+                self.all[token] = Some(Box::new(connection));
                 Some(())
             }
             Err(Some(incoming)) => {
@@ -151,12 +152,12 @@ impl OtherConnections<'_> {
         is_primary: bool,
     ) -> Result<Connection, Option<Incoming>> {
         let token = self.vacant.pop().unwrap_or_else(|| {
-            self.connections.push(None);
-            self.connections.len() - 1
+            self.all.push(None);
+            self.all.len() - 1
         });
         let now_ms = executor.turn.now_ms;
         let worker = executor.index;
-        let view = self.server.clients.enter(clients_max, |id, ending| ClientView {
+        let view = executor.server.clients.enter(clients_max, |id, ending| ClientView {
             id,
             peer: peer.clone(),
             descriptor: socket.as_raw_fd(),
@@ -206,7 +207,7 @@ impl OtherConnections<'_> {
         };
         if let Err(error) = self.driver.watch(socket.as_fd(), token) {
             tracing::warn!("cannot watch a connection: {error}");
-            self.server.leave(&view);
+            executor.server.leave(&view);
             self.vacant.push(token);
             return Err(None);
         }

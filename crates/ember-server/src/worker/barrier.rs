@@ -10,8 +10,9 @@ use std::collections::BTreeSet;
 
 use ember_config::SYNC_REPLICAS_MAX;
 
+use super::Worker;
+use super::connections::list;
 use super::waits::Ending;
-use super::{Worker, list};
 use crate::clients::connection::Connection;
 use crate::executor::Executor;
 use crate::journal::JournalHub;
@@ -44,7 +45,7 @@ impl Barrier {
 impl Worker {
     /// Returns whether the replies of a connection may be sent now; if not, holds them.
     pub(super) fn may_send(&mut self, token: usize) -> bool {
-        let Some(connection) = self.connections[token].as_deref_mut() else { return false };
+        let Some(connection) = self.connections.all[token].as_deref_mut() else { return false };
         let replicas = replicas_for(&self.executor, connection);
         let may_send = connection.may_send(&self.server.journal, replicas);
         if !may_send {
@@ -66,9 +67,9 @@ impl Worker {
     /// Checks all connections with held replies again, because the required number of replicas may have changed.
     pub(super) fn recheck_held(&mut self) {
         for token in self.barrier.held.iter_mut().flat_map(std::mem::take).map(|(_, token)| token) {
-            if let Some(connection) = self.connections[token].as_deref_mut() {
+            if let Some(connection) = self.connections.all[token].as_deref_mut() {
                 connection.is_held = false;
-                list(&mut self.ready, connection, token);
+                list(&mut self.connections.ready, connection, token);
             }
         }
     }
@@ -94,18 +95,18 @@ impl Worker {
             }
             let released = releasable(&self.server.journal, replicas);
             while let Some(token) = next(held, released) {
-                if let Some(connection) = self.connections[token].as_deref_mut()
+                if let Some(connection) = self.connections.all[token].as_deref_mut()
                     && connection.is_held
                     && connection.acknowledges <= released
                 {
                     (connection.is_held, connection.acknowledges) = (false, 0);
-                    list(&mut self.ready, connection, token);
+                    list(&mut self.connections.ready, connection, token);
                 }
             }
         }
         let durable = self.server.journal.durable();
         while let Some(token) = next(&mut self.barrier.awaited, durable) {
-            if let Some(connection) = self.connections[token].as_deref_mut()
+            if let Some(connection) = self.connections.all[token].as_deref_mut()
                 && let Some((record, _)) =
                     connection.blocked.as_ref().and_then(|blocked| blocked.durable.as_ref())
                 && *record <= durable

@@ -15,7 +15,7 @@ impl Worker {
     /// Decides that a connection is closed, or applies a decision that was already made: the client's waiting calls are
     /// not served any more.
     pub(super) fn end(&mut self, token: usize, reason: EndReason) {
-        let Some(connection) = self.connections[token].as_deref_mut() else { return };
+        let Some(connection) = self.connections.all[token].as_deref_mut() else { return };
         self.server.begin_ending(&connection.client.view, reason);
         connection.begin_closing();
         connection.parked = None;
@@ -25,16 +25,16 @@ impl Worker {
     /// Closes a connection that is being disconnected, unless its waiter was served before and the reply is still to
     /// arrive. Sends as much output as the socket accepts now.
     pub(super) fn finish_ending(&mut self, token: usize) {
-        let Some(connection) = self.connections[token].as_deref_mut() else { return };
+        let Some(connection) = self.connections.all[token].as_deref_mut() else { return };
         if connection.awaits_last_reply() {
             connection.has_last_reply = true;
             return;
         }
         let mut is_whole = self.flush(token);
-        while is_whole && self.connections[token].as_deref().is_some_and(Connection::has_to_flush) {
+        while is_whole && self.connections.all[token].as_deref().is_some_and(Connection::has_to_flush) {
             is_whole = self.flush(token);
         }
-        let Some(connection) = self.connections[token].as_deref_mut() else { return };
+        let Some(connection) = self.connections.all[token].as_deref_mut() else { return };
         // The last reply may have to wait until the removal of the popped elements is in the append-only file.
         if is_whole && connection.has_last_reply && connection.acknowledges != 0 {
             return;
@@ -46,7 +46,7 @@ impl Worker {
     }
 
     pub(super) fn close(&mut self, token: usize) {
-        if let Some(mut connection) = self.connections[token].take() {
+        if let Some(mut connection) = self.connections.all[token].take() {
             if let Some(why) = connection.handshake_failure() {
                 let peer = connection.client.view.peer.remote();
                 self.server.tls.log_failure(&peer, why, self.executor.turn.now_ms);
@@ -68,7 +68,7 @@ impl Worker {
             self.forget(&mut connection, token);
             self.executor.client_memory.leave(&connection.client.view);
             self.server.leave(&connection.client.view);
-            self.vacant.push(token);
+            self.connections.vacant.push(token);
             drop(connection);
             self.discount();
         }

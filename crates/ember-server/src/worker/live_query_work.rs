@@ -13,9 +13,10 @@ use emberkv_core::error::CommandError;
 use emberkv_core::keys::Guards;
 use emberkv_core::live_query::{LiveQuery, Receiver};
 
+use super::Worker;
+use super::connections::{connection_of, list};
 use super::serving::lend_buffer;
 use super::waits::Ending;
-use super::{Worker, connection_of, list};
 use crate::clients::connection::Connection;
 use crate::clients::mailbox::Message;
 use crate::clients::watchers::{
@@ -372,7 +373,7 @@ impl Worker {
     ) {
         let Receiver { token, client_id, number } = receiver;
         let token = token as usize;
-        let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
+        let Some(connection) = connection_of(&mut self.connections.all, token, client_id) else { return };
         let is_congested = connection.unsent_bytes() >= CONGESTED_BYTES;
         let (live, bytes_max) = (LiveQueries::of(self.server), self.executor.config.watch_max_memory);
         let Some(watchers) = watchers_of(connection) else { return };
@@ -391,7 +392,7 @@ impl Worker {
         self.executor.client_memory.set(&connection.client.view.state_bytes, waiting_bytes);
         self.executor.stats.query_coalesced.add(coalesced);
         if may_ask {
-            list(&mut self.ready, connection, token); // others have waited for this one
+            list(&mut self.connections.ready, connection, token); // others have waited for this one
         }
         match reception {
             Reception::Known => {}
@@ -401,7 +402,7 @@ impl Worker {
                 }
             }
             Reception::WaitsUntil(time) => {
-                let connections = &mut self.connections;
+                let connections = &mut self.connections.all;
                 self.queries.intervals.insert(
                     (time, token, client_id, number),
                     |&(at, token, client, number)| {
@@ -425,12 +426,12 @@ impl Worker {
     ) {
         let Receiver { token, client_id, number } = receiver;
         let token = token as usize;
-        let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
+        let Some(connection) = connection_of(&mut self.connections.all, token, client_id) else { return };
         if connection.is_closing() {
             return;
         }
         lend_buffer(&mut self.buffers, connection);
-        list(&mut self.ready, connection, token);
+        list(&mut self.connections.ready, connection, token);
         let client = &mut connection.client;
         if client.is_user_stale() && !client.refresh_user() {
             connection.begin_closing();
@@ -476,7 +477,7 @@ impl Worker {
     ) {
         let Receiver { token, client_id, number } = receiver;
         let token = token as usize;
-        let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
+        let Some(connection) = connection_of(&mut self.connections.all, token, client_id) else { return };
         let Some(blocked) = &connection.blocked else { return };
         let command = self.server.registry.get(blocked.waiter.command);
         let mut reply = Box::new(Reply::new(connection.output.protocol()));
@@ -495,7 +496,7 @@ impl Worker {
                 Err(CommandError::from(String::from_utf8_lossy(&error).into_owned()))
             }
         };
-        let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
+        let Some(connection) = connection_of(&mut self.connections.all, token, client_id) else { return };
         let (client, args, begun) = (&*connection.client.view, state.query.call(), first.begun);
         let call = Finished { client, command, args, wire_bytes_max: 0, begun, keys: &[] };
         let Settled { reply, .. } = self.executor.finish_job(&call, result, reply);
@@ -505,7 +506,9 @@ impl Worker {
     /// Sends states to watchers whose interval has ended.
     fn end_intervals(&mut self, now: Instant) {
         while let Some((_, token, client_id, number)) = self.queries.intervals.pop_due(now) {
-            let Some(connection) = connection_of(&mut self.connections, token, client_id) else { continue };
+            let Some(connection) = connection_of(&mut self.connections.all, token, client_id) else {
+                continue;
+            };
             let waited = watchers_of(connection).and_then(|watchers| watchers.take_waiting(number));
             let Some(waited) = waited else { continue };
             self.send_waited(waited, Receiver { token: token as u32, client_id, number });
@@ -516,7 +519,7 @@ impl Worker {
     /// there were any.
     pub(super) fn write_waiting(&mut self, token: usize) -> bool {
         let mut has_written = false;
-        while let Some(connection) = self.connections[token].as_deref_mut()
+        while let Some(connection) = self.connections.all[token].as_deref_mut()
             && connection.unsent_bytes() < CONGESTED_BYTES
         {
             let client_id = connection.client.view.id;

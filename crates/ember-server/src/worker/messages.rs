@@ -3,9 +3,10 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use super::Worker;
+use super::connections::{connection_of, list};
 use super::serving::{FEED_INTERVAL, lend_buffer};
 use super::waits::Ending;
-use super::{Worker, connection_of, list};
 use crate::clients::assembly::Forwarded;
 use crate::clients::client::ReplyMode;
 use crate::clients::connection::OUTPUT_HIGH_BYTES;
@@ -18,8 +19,8 @@ impl Worker {
         let mut messages = std::mem::take(&mut self.messages);
         self.server.workers[self.executor.index].mailbox.take(&mut messages);
         // Postponed messages are older than the messages in the mailbox.
-        if !self.postponed.is_empty() {
-            let newer = std::mem::replace(&mut messages, std::mem::take(&mut self.postponed));
+        if !self.connections.postponed.is_empty() {
+            let newer = std::mem::replace(&mut messages, std::mem::take(&mut self.connections.postponed));
             messages.extend(newer);
         }
         for message in messages.drain(..) {
@@ -61,7 +62,8 @@ impl Worker {
     }
 
     pub(super) fn accept_answer(&mut self, message: Box<Forwarded>) {
-        let Some(connection) = connection_of(&mut self.connections, message.token, message.client_id) else {
+        let Some(connection) = connection_of(&mut self.connections.all, message.token, message.client_id)
+        else {
             return; // closed in the meantime
         };
         let token = message.token;
@@ -71,7 +73,7 @@ impl Worker {
         if connection.parked.is_some() {
             self.resume(token);
         } else {
-            list(&mut self.ready, connection, token);
+            list(&mut self.connections.ready, connection, token);
         }
     }
 
@@ -79,12 +81,14 @@ impl Worker {
     /// otherwise when they are served next.
     pub(super) fn push(&mut self, push: &Push, receivers: &[Receiver]) {
         for Receiver { token, client_id, pattern } in receivers {
-            let Some(connection) = connection_of(&mut self.connections, *token, *client_id) else { continue };
+            let Some(connection) = connection_of(&mut self.connections.all, *token, *client_id) else {
+                continue;
+            };
             // The lines that a monitor receives are replies to its MONITOR.
             let is_wanted = !matches!(push, Push::Line(_)) || connection.client.reply_mode == ReplyMode::On;
             if !connection.is_closing() && is_wanted {
                 connection.push(push, pattern.as_deref());
-                list(&mut self.ready, connection, *token);
+                list(&mut self.connections.ready, connection, *token);
                 // Smaller outputs are checked when the connection is served next.
                 let is_much = connection.output.len_bytes() > OUTPUT_HIGH_BYTES;
                 if is_much && !self.is_within_limits(*token) {
@@ -95,7 +99,7 @@ impl Worker {
     }
 
     pub(super) fn check_connection(&mut self, token: usize, client_id: u64) {
-        let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
+        let Some(connection) = connection_of(&mut self.connections.all, token, client_id) else { return };
         let reason = connection.client.view.end_reason();
         if let Some(reason) = reason.filter(|reason| reason.is_immediate()) {
             if reason == EndReason::PushDropped && !connection.is_closing() {
@@ -108,11 +112,11 @@ impl Worker {
             self.end(token, reason);
         } else if connection.is_closing() {
             // The waiter was being served, but there was no element for it.
-            list(&mut self.ready, connection, token);
+            list(&mut self.connections.ready, connection, token);
         } else if connection.client.view.is_paused.load(Ordering::Relaxed)
             && !self.server.pause.holds(self.executor.turn.now_ms, true)
         {
-            self.paused.retain(|&other| other != token);
+            self.connections.paused.retain(|&other| other != token);
             self.resume(token);
         }
     }
@@ -120,11 +124,11 @@ impl Worker {
     pub(super) fn stop(&mut self) {
         let seconds = u64::from(self.executor.config.shutdown_timeout);
         self.stop_at = Some(Instant::now() + Duration::from_secs(seconds));
-        self.listeners.clear();
-        self.is_accepting = false;
-        self.accepts_at_tick = false;
-        for token in 0..self.connections.len() {
-            if let Some(connection) = self.connections[token].as_deref_mut() {
+        self.connections.listeners.clear();
+        self.connections.is_accepting = false;
+        self.connections.accepts_at_tick = false;
+        for token in 0..self.connections.all.len() {
+            if let Some(connection) = self.connections.all[token].as_deref_mut() {
                 connection.readable = true;
                 // A pause may last longer than the process. The commands are not run, which the client notices because
                 // the connection is closed.
@@ -138,7 +142,7 @@ impl Worker {
                     self.end(token, EndReason::Over);
                     continue;
                 }
-                list(&mut self.ready, connection, token);
+                list(&mut self.connections.ready, connection, token);
             }
         }
     }

@@ -9,34 +9,14 @@
 //! does not run commands, but still receives requests, up to a limit. When the peer has stopped sending, its connection
 //! remains open until all requests are answered.
 
-/// The parts of a worker that can be served while the connection with this token runs commands.
-macro_rules! other_connections {
-    ($worker:expr, $token:expr) => {
-        OtherConnections {
-            server: $worker.server,
-            driver: &mut $worker.driver,
-            listeners: &mut $worker.listeners,
-            connections: &mut $worker.connections,
-            vacant: &mut $worker.vacant,
-            ready: &mut $worker.ready,
-            unsent: &$worker.unsent,
-            is_accepting: &mut $worker.is_accepting,
-            postponed: &mut $worker.postponed,
-            limits: &$worker.limits,
-            token: $token,
-            missed: Vec::new(),
-        }
-    };
-}
-
-pub(crate) mod other_connections;
-
 mod accepting;
 pub(crate) mod barrier;
 mod closing;
+mod connections;
 mod evicting;
 mod live_query_work;
 mod messages;
+mod other_connections;
 mod periodic;
 mod primary;
 mod serving;
@@ -49,9 +29,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ember_config::ShutdownOptions;
-use ember_protocol::{Batch, Limits, Reply};
+use ember_protocol::{Batch, Reply};
 
-use crate::clients::connection::{self, Connection, RequestLimits};
+use crate::clients::connection::{self, RequestLimits};
 use crate::clients::listener::Listener;
 use crate::clients::mailbox::Message;
 use crate::executor::Executor;
@@ -61,46 +41,21 @@ use crate::observability::hot_keys::Announced;
 use crate::replication::primary::good_replicas;
 use crate::server::Server;
 use crate::snapshot::state::SnapshotState;
-use crate::system::driver::{Driver, Readiness};
+use crate::system::driver::Driver;
 use barrier::Barrier;
 use closing::is_drained;
+use connections::Connections;
 use live_query_work::QueryWork;
-use other_connections::OtherConnections;
-
-/// The token of all listeners; tokens of connections count up from zero.
-const LISTENER_TOKEN: usize = usize::MAX / 2;
-
-/// A token that no connection has.
-const NO_TOKEN: usize = usize::MAX;
 
 /// A worker thread's state.
 pub(crate) struct Worker {
     server: &'static Server,
-    driver: Driver,
     executor: Executor,
     barrier: Barrier,
-    listeners: Vec<Arc<Listener>>,
-    connections: Vec<Option<Box<Connection>>>,
-    /// Unused indexes in `connections`.
-    vacant: Vec<usize>,
-    /// The tokens of connections with work.
-    ready: Vec<usize>,
-    /// The connections served in the last turn; the vector is retained for its allocation.
-    served: Vec<usize>,
-    /// Connections whose replies are to be sent together, and the time of the first reply.
-    unsent: Vec<usize>,
-    unsent_since: Instant,
-    /// Whether more connections may be waiting to be accepted.
-    is_accepting: bool,
-    /// Whether accepting has failed, most likely for lack of descriptors, so that the next tick retries.
-    accepts_at_tick: bool,
-    /// Connections that wait for the end of `CLIENT PAUSE`.
-    paused: Vec<usize>,
+    connections: Connections,
     /// The deadlines of blocked calls, with the tokens of their connections.
     deadlines: BTreeSet<(Instant, usize)>,
     messages: Vec<Message>,
-    /// Messages that arrived while a script ran, to be handled after it.
-    postponed: Vec<Message>,
     /// The read buffer for connections without unprocessed bytes.
     scratch: Vec<u8>,
     /// The read buffer for encrypted bytes.
@@ -108,7 +63,6 @@ pub(crate) struct Worker {
     /// The reply buffers for connections without unsent replies.
     buffers: Vec<Reply>,
     batch: Batch,
-    limits: RequestLimits,
     /// The maximum bytes of requests received while replies wait to be sent.
     absorbed_max: usize,
     next_tick: Instant,
@@ -159,27 +113,15 @@ impl Worker {
     ) -> Worker {
         Worker {
             server,
-            driver,
             executor: Executor::new(server, index, seed, handlers),
             barrier: Barrier::default(),
-            listeners,
-            connections: Vec::new(),
-            vacant: Vec::new(),
-            ready: Vec::new(),
-            served: Vec::new(),
-            unsent: Vec::new(),
-            unsent_since: Instant::now(),
-            is_accepting: false,
-            accepts_at_tick: false,
-            paused: Vec::new(),
+            connections: Connections::new(driver, listeners),
             deadlines: BTreeSet::new(),
             messages: Vec::new(),
-            postponed: Vec::new(),
             scratch: Vec::new(),
             wire: Vec::new(),
             buffers: Vec::new(),
             batch: Batch::new(),
-            limits: RequestLimits::new(Limits::default().bulk_len_max),
             absorbed_max: 0,
             next_tick: Instant::now(),
             evicts_at: Instant::now(),
@@ -206,11 +148,11 @@ impl Worker {
     /// Serves connections until the server stops.
     pub(crate) fn run(mut self) {
         self.apply_config();
-        self.listeners.iter().for_each(|listener| self.watch_listener(listener));
+        self.connections.listeners.iter().for_each(|listener| self.watch_listener(listener));
         while !self.is_done() {
             self.turn();
         }
-        for token in 0..self.connections.len() {
+        for token in 0..self.connections.all.len() {
             self.close(token);
         }
         self.executor.publish();
@@ -227,12 +169,12 @@ impl Worker {
         self.server.journal.pass_on_own(self.executor.index);
         let now = Instant::now();
         let feeds_after = self.feeds_at.map(|at| at.saturating_duration_since(now));
-        let is_busy = !self.ready.is_empty()
+        let is_busy = !self.connections.ready.is_empty()
             || feeds_after == Some(Duration::ZERO)
-            || !self.postponed.is_empty()
+            || !self.connections.postponed.is_empty()
             || self.is_expiring
             || self.is_collecting
-            || self.is_accepting
+            || self.connections.is_accepting
             || !self.executor.marked.is_empty()
             || self.queries.is_due(self.server);
         let mut wake_at = self.deadlines.first().map_or(self.next_tick, |&(at, _)| at.min(self.next_tick));
@@ -251,10 +193,10 @@ impl Worker {
             timeout = Duration::ZERO;
         }
         if let Some(after) = feeds_after.filter(|_| !timeout.is_zero() && !self.is_alarm_set) {
-            self.driver.set_alarm(after);
+            self.connections.driver.set_alarm(after);
             self.is_alarm_set = true;
         }
-        other_connections!(self, NO_TOKEN).collect_events(timeout);
+        self.connections.collect_events(timeout);
         mailbox.wake_up();
         self.count_time(now, timeout);
         self.executor.has_queries = self.live.queries() > 0;
@@ -264,7 +206,7 @@ impl Worker {
         self.handle_messages();
         self.feed_if_due();
         self.release_held();
-        if self.is_accepting {
+        if self.connections.is_accepting {
             self.accept_waiting();
         }
         self.handshake_time = Duration::ZERO;
@@ -304,36 +246,10 @@ impl Worker {
 
     fn apply_config(&mut self) {
         let config = &self.executor.config;
-        self.limits = RequestLimits::new(config.proto_max_bulk_len);
+        self.connections.limits = RequestLimits::new(config.proto_max_bulk_len);
         self.absorbed_max = connection::absorbed_max(config.client_query_buffer_limit);
         SnapshotState::of(self.server).background.refuse_writes(self.server, config);
         good_replicas::refuse_writes(self.server, config);
         self.recheck_held();
     }
-}
-
-fn connection_of(
-    connections: &mut [Option<Box<Connection>>],
-    token: usize,
-    client_id: u64,
-) -> Option<&mut Connection> {
-    let connection = connections.get_mut(token)?.as_deref_mut()?;
-    (connection.client.view.id == client_id).then_some(connection)
-}
-
-fn list(ready: &mut Vec<usize>, connection: &mut Connection, token: usize) {
-    if !connection.is_listed {
-        connection.is_listed = true;
-        ready.push(token);
-    }
-}
-
-fn record_readiness(
-    connections: &mut [Option<Box<Connection>>],
-    ready: &mut Vec<usize>,
-    readiness: Readiness,
-) {
-    let Some(Some(connection)) = connections.get_mut(readiness.token) else { return };
-    connection.record_readiness(&readiness);
-    list(ready, connection, readiness.token);
 }

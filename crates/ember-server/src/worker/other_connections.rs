@@ -3,83 +3,61 @@
 //! A worker serves them from inside a long script: it accepts connections, runs the few commands that may run during a
 //! script, such as SCRIPT KILL, and answers all others with `BUSY`. Other work waits for the end of the script.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use ember_protocol::Batch;
 
 use super::barrier::replicas_for;
-use super::{LISTENER_TOKEN, connection_of, list, record_readiness};
+use super::connections::{Connections, LISTENER_TOKEN, connection_of, list};
 use crate::clients::assembly::Forwarded;
 use crate::clients::connection::{Connection, Fill, RequestLimits};
-use crate::clients::listener::{Accepted, Incoming, Listener};
+use crate::clients::listener::{Accepted, Incoming};
 use crate::clients::mailbox::Message;
 use crate::executor::attendance::Attend;
 use crate::executor::{Executor, Progress};
-use crate::server::Server;
-use crate::system::driver::{Driver, Readiness};
 
 /// The maximum number of full batches that run for one connection in one round.
 const ROUND_BATCHES_MAX: usize = 16;
 
-/// The parts of a worker that are needed to serve its other connections.
-pub(crate) struct OtherConnections<'w> {
-    pub(super) server: &'static Server,
-    pub(super) driver: &'w mut Driver,
-    pub(super) listeners: &'w mut [Arc<Listener>],
-    /// All connections except the running one.
-    pub(super) connections: &'w mut Vec<Option<Box<Connection>>>,
-    pub(super) vacant: &'w mut Vec<usize>,
-    pub(super) ready: &'w mut Vec<usize>,
-    /// Connections whose replies wait to be sent.
-    pub(super) unsent: &'w [usize],
-    pub(super) is_accepting: &'w mut bool,
-    /// Messages that are to be handled after the script.
-    pub(super) postponed: &'w mut Vec<Message>,
-    pub(super) limits: &'w RequestLimits,
-    /// The token of the running connection, and the events of its socket during the run.
-    pub(super) token: usize,
-    pub(super) missed: Vec<Readiness>,
-}
-
-impl Attend for OtherConnections<'_> {
+impl Attend for Connections {
     fn attend(&mut self, executor: &mut Executor) {
         self.collect_events(Duration::ZERO);
         self.handle_messages(executor);
         self.accept_waiting(executor);
         let mut scratch = Vec::new();
-        for token in 0..self.connections.len() {
-            let Some(connection) = self.connections[token].as_deref_mut() else { continue };
+        for token in 0..self.all.len() {
+            let Some(connection) = self.all[token].as_deref_mut() else { continue };
             let has_something = connection.readable || connection.has_unparsed;
             let is_client = connection.client.primary.is_none();
             if has_something && is_client && connection.may_run() && !connection.is_handshaking() {
-                serve(connection, self.limits, executor, &mut scratch);
+                serve(connection, &self.limits, executor, &mut scratch);
                 // The worker completes the work after the script.
-                list(self.ready, connection, token);
+                list(&mut self.ready, connection, token);
             }
         }
     }
 
     fn send_replies(&mut self, executor: &Executor) {
-        for &token in self.unsent {
-            if let Some(connection) = self.connections[token].as_deref_mut() {
+        for &token in &self.unsent {
+            if let Some(connection) = self.all[token].as_deref_mut() {
                 flush(executor, connection);
             }
         }
     }
 }
 
-impl OtherConnections<'_> {
+impl Connections {
     /// Waits for events for at most `timeout`, and records the readiness of sockets.
     pub(super) fn collect_events(&mut self, timeout: Duration) {
-        let OtherConnections { driver, connections, ready, is_accepting, token, missed, .. } = self;
+        let Connections { driver, all, ready, is_accepting, running, missed, .. } = self;
         let waited = driver.wait(timeout, |readiness| {
             if readiness.token == LISTENER_TOKEN {
-                **is_accepting = true;
-            } else if readiness.token == *token {
+                *is_accepting = true;
+            } else if readiness.token == *running {
                 missed.push(readiness);
-            } else {
-                record_readiness(connections, ready, readiness);
+            } else if let Some(Some(connection)) = all.get_mut(readiness.token) {
+                connection.record_readiness(&readiness);
+                list(ready, connection, readiness.token);
             }
         });
         if let Err(error) = waited {
@@ -89,7 +67,7 @@ impl OtherConnections<'_> {
 
     fn handle_messages(&mut self, executor: &mut Executor) {
         let mut messages = Vec::new();
-        self.server.workers[executor.index].mailbox.take(&mut messages);
+        executor.server.workers[executor.index].mailbox.take(&mut messages);
         for message in messages {
             match message {
                 Message::Accept(incoming) => self.accept(executor, incoming),
@@ -103,7 +81,7 @@ impl OtherConnections<'_> {
     /// Accepts the answer to commands that were sent to another worker before the script began.
     fn accept_answer(&mut self, executor: &mut Executor, message: Box<Forwarded>) {
         let token = message.token;
-        let Some(connection) = connection_of(self.connections, token, message.client_id) else { return };
+        let Some(connection) = connection_of(&mut self.all, token, message.client_id) else { return };
         if connection.parked.is_some() {
             // The remainder of the batch must run after the answer; the worker does that after the script.
             self.postponed.push(Message::Answer(message));
@@ -112,29 +90,29 @@ impl OtherConnections<'_> {
         let Some(assembly) = connection.accept_answer(message) else { return };
         executor.assemble(*assembly, connection);
         flush(executor, connection);
-        list(self.ready, connection, token);
+        list(&mut self.ready, connection, token);
     }
 
     fn accept_waiting(&mut self, executor: &mut Executor) {
-        if !std::mem::take(self.is_accepting) {
+        if !std::mem::take(&mut self.is_accepting) {
             return;
         }
         for number in 0..self.listeners.len() {
             while let Accepted::Connection(incoming) = self.listeners[number].accept() {
-                let workers = &self.server.workers;
+                let workers = &executor.server.workers;
                 workers[executor.index].connections.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                 self.accept(executor, incoming);
             }
         }
         // A listener may have failed; the next turn handles that.
-        *self.is_accepting = true;
+        self.is_accepting = true;
     }
 
     fn accept(&mut self, executor: &mut Executor, incoming: Incoming) {
         // A connection that is refused is subtracted from the worker's count.
         if self.try_accept(executor, incoming).is_none() {
             executor.stats.connections_rejected.add(1);
-            let connections = &self.server.workers[executor.index].connections;
+            let connections = &executor.server.workers[executor.index].connections;
             connections.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
         }
     }

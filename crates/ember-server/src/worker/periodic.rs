@@ -12,7 +12,6 @@ use crate::aof::service::Aof;
 use crate::aof::slow_disk;
 use crate::clients::ending::EndReason;
 use crate::defragmentation;
-use crate::executor::Executor;
 use crate::metrics::memory_report;
 use crate::migration::Migrations;
 use crate::observability::rates::Totals;
@@ -51,7 +50,7 @@ impl Worker {
         self.server.scripting.forget_if_requested();
         self.resume_paused();
         self.settle_jobs();
-        self.is_accepting |= std::mem::take(&mut self.accepts_at_tick);
+        self.connections.is_accepting |= std::mem::take(&mut self.connections.accepts_at_tick);
     }
 
     fn work_periodically(&mut self) {
@@ -90,8 +89,8 @@ impl Worker {
     /// snapshot or for held keys, unless a pause is still in effect.
     pub(super) fn resume_paused(&mut self) {
         self.executor.run_held();
-        if !self.paused.is_empty() && !self.server.pause.holds(self.executor.turn.now_ms, true) {
-            for token in std::mem::take(&mut self.paused) {
+        if !self.connections.paused.is_empty() && !self.server.pause.holds(self.executor.turn.now_ms, true) {
+            for token in std::mem::take(&mut self.connections.paused) {
                 self.resume(token);
             }
         }
@@ -185,11 +184,11 @@ impl Worker {
     /// Closes connections that were idle for `timeout` seconds, and connections whose replies have waited too long to
     /// be sent.
     pub(super) fn check_timeouts(&mut self) {
-        let count = self.connections.len();
+        let count = self.connections.all.len();
         for _ in 0..count.min(TIMEOUT_CHECKS_MAX) {
             self.timeout_cursor = (self.timeout_cursor + 1) % count;
             let token = self.timeout_cursor;
-            let Some(connection) = self.connections[token].as_deref() else { continue };
+            let Some(connection) = self.connections.all[token].as_deref() else { continue };
             let idle_ms =
                 self.executor.turn.now_ms - connection.client.view.active_ms.load(Ordering::Relaxed);
             let timeout_ms = i64::from(self.executor.config.timeout) * 1000;
@@ -223,39 +222,5 @@ impl Worker {
                 self.end(token, EndReason::Over);
             }
         }
-    }
-
-    /// Returns whether a connection's output is within its limits; logs the reason if it is not.
-    pub(super) fn is_within_limits(&mut self, token: usize) -> bool {
-        let Some(connection) = self.connections[token].as_deref_mut() else { return false };
-        let Executor { config, client_memory, stats, turn, .. } = &mut self.executor;
-        let view = &connection.client.view;
-        let (query, multi) = (connection.query_bytes(), connection.client.multi_bytes());
-        let kept = connection.kept_bytes();
-        client_memory.set(&view.query_bytes, query);
-        client_memory.set(&view.multi_bytes, multi);
-        client_memory.set(&view.kept_bytes, kept);
-        client_memory.set(&view.state_bytes, connection.client.waiting_states_bytes());
-        client_memory.set(&view.output_bytes, connection.output_bytes());
-        let is_client = connection.client.primary.is_none();
-        if is_client && (query + multi + kept) as u64 > config.client_query_buffer_limit {
-            tracing::warn!(
-                "closing client {}: its {query} bytes of requests, {multi} in a transaction and {kept} of \
-                 stored keys and names exceed client-query-buffer-limit",
-                view.id
-            );
-            stats.query_limit_closed.add(1);
-            return false;
-        }
-        if connection.has_too_much_output(&config.client_output_buffer_limit, turn.now_ms) {
-            let output = connection.unsent_bytes();
-            tracing::warn!(
-                "closing client {}: its {output} bytes of unsent replies exceed client-output-buffer-limit",
-                connection.client.view.id
-            );
-            stats.output_limit_closed.add(1);
-            return false;
-        }
-        true
     }
 }

@@ -5,11 +5,11 @@ use std::sync::mpsc::SyncSender;
 
 use emberkv_core::keys::Guards;
 
+use super::Worker;
 use super::accepting::Socket;
-use super::other_connections::OtherConnections;
+use super::connections::{connection_of, list};
 use super::serving::lend_buffer;
 use super::waits::Ending;
-use super::{NO_TOKEN, Worker, connection_of, list};
 use crate::acl::identity::Identity;
 use crate::aof::rewriting;
 use crate::clients::listener;
@@ -53,8 +53,7 @@ impl Worker {
         let stream = Box::new(FromPrimary::new(Arc::clone(&link), relay));
         let identity = Identity::unknown(&self.server.acl);
         let socket = Socket { socket, tls, peer };
-        let opened =
-            other_connections!(self, NO_TOKEN).open(&mut self.executor, socket, identity, usize::MAX, true);
+        let opened = self.connections.open(&mut self.executor, socket, identity, usize::MAX, true);
         let mut connection = opened.ok()?;
         let client = &mut connection.client;
         (client.is_authenticated, client.is_unrestricted) = (true, true);
@@ -68,14 +67,14 @@ impl Worker {
         connection.has_unparsed = !input.is_empty();
         connection.input = input;
         connection.readable = true;
-        self.connections[token] = Some(Box::new(connection));
+        self.connections.all[token] = Some(Box::new(connection));
         self.acknowledge(token, id);
         Some(())
     }
 
     /// Acknowledges the applied offset to the primary.
     fn acknowledge(&mut self, token: usize, client_id: u64) {
-        let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
+        let Some(connection) = connection_of(&mut self.connections.all, token, client_id) else { return };
         // While the connection's output is held, no offset on disk is acknowledged, because the writes before it are
         // not on disk yet.
         let durable = self.executor.durable_to_confirm().filter(|_| !connection.is_held);
@@ -85,13 +84,13 @@ impl Worker {
         {
             primary.acknowledge(&mut connection.output, durable);
         }
-        list(&mut self.ready, connection, token);
+        list(&mut self.connections.ready, connection, token);
     }
 
     fn empty(&mut self, change: Option<u64>, done: SyncSender<bool>) {
         if !self.executor.enter_gate() {
             // The request is handled after the running script.
-            return self.postponed.push(Message::Primary(PrimaryOrder::Empty { change, done }));
+            return self.connections.postponed.push(Message::Primary(PrimaryOrder::Empty { change, done }));
         }
         let emptied = role::empty(&mut self.executor, change);
         self.executor.deliver(&mut Guards::None, None);
@@ -104,7 +103,7 @@ impl Worker {
     fn stay_primary(&mut self, why: String) {
         if !self.executor.enter_gate() {
             // The request is handled after the running script.
-            return self.postponed.push(Message::Primary(PrimaryOrder::StayPrimary { why }));
+            return self.connections.postponed.push(Message::Primary(PrimaryOrder::StayPrimary { why }));
         }
         // Aborting can fail only for lack of random numbers, and is retried when the link is.
         if let Err(error) = failover::abort(&mut self.executor, None, &why) {
@@ -130,8 +129,8 @@ impl Worker {
 
     /// Ends all blocked calls with an error, and closes their connections.
     fn demote(&mut self) {
-        for token in 0..self.connections.len() {
-            let Some(connection) = self.connections[token].as_deref_mut() else { continue };
+        for token in 0..self.connections.all.len() {
+            let Some(connection) = self.connections.all[token].as_deref_mut() else { continue };
             let client_id = connection.client.view.id;
             // A client whose waiter is being served right now receives the reply to its call instead of the error.
             if connection.blocked.as_ref().is_some_and(|blocked| blocked.waiter.cancel()) {

@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 
 use ember_protocol::{Batch, Reply};
 
+use super::Worker;
 use super::barrier::Barrier;
-use super::other_connections::OtherConnections;
-use super::{Worker, connection_of, list};
+use super::connections::{NO_TOKEN, connection_of, list};
 use crate::clients::client::ClientView;
 use crate::clients::connection::{self, Connection, Fill, Parked};
 use crate::clients::ending::EndReason;
 use crate::clients::replica::Over;
-use crate::executor::Progress;
 use crate::executor::attendance;
+use crate::executor::{Executor, Progress};
 use crate::replication::primary::Primary;
 use crate::server::Server;
 
@@ -50,27 +50,30 @@ impl Worker {
     /// The replies of several connections are sent together. So a client process with many connections is woken once,
     /// not once per connection; on the same machine, each wake-up costs more than sending.
     pub(super) fn serve_all(&mut self) {
-        std::mem::swap(&mut self.ready, &mut self.served);
-        for at in 0..self.served.len() {
-            let is_last = at + 1 == self.served.len();
-            self.serve(self.served[at], is_last);
-            let is_due = || self.unsent.len() == UNSENT_MAX || self.unsent_since.elapsed() >= UNSENT_TIME_MAX;
-            if !self.unsent.is_empty() && (is_last || is_due()) {
-                let mut unsent = std::mem::take(&mut self.unsent);
+        std::mem::swap(&mut self.connections.ready, &mut self.connections.served);
+        for at in 0..self.connections.served.len() {
+            let is_last = at + 1 == self.connections.served.len();
+            self.serve(self.connections.served[at], is_last);
+            let is_due = || {
+                self.connections.unsent.len() == UNSENT_MAX
+                    || self.connections.unsent_since.elapsed() >= UNSENT_TIME_MAX
+            };
+            if !self.connections.unsent.is_empty() && (is_last || is_due()) {
+                let mut unsent = std::mem::take(&mut self.connections.unsent);
                 unsent.drain(..).for_each(|token| self.settle(token, true));
-                self.unsent = unsent;
+                self.connections.unsent = unsent;
             }
         }
-        self.served.clear();
+        self.connections.served.clear();
     }
 
     /// Serves one connection, except for sending replies that may wait for those of others.
     fn serve(&mut self, token: usize, is_last: bool) {
-        let Some(connection) = self.connections[token].as_deref_mut() else { return };
+        let Some(connection) = self.connections.all[token].as_deref_mut() else { return };
         connection.is_listed = false;
         let continues = if connection.is_handshaking() {
             if self.handshake_time >= HANDSHAKE_SLICE {
-                list(&mut self.ready, connection, token);
+                list(&mut self.connections.ready, connection, token);
                 return;
             }
             let begun = Instant::now();
@@ -81,24 +84,24 @@ impl Worker {
             self.advance(token)
         };
         if continues && !is_last && self.may_send_later(token) {
-            if self.unsent.is_empty() {
-                self.unsent_since = Instant::now();
+            if self.connections.unsent.is_empty() {
+                self.connections.unsent_since = Instant::now();
             }
-            self.unsent.push(token);
+            self.connections.unsent.push(token);
         } else {
             self.settle(token, continues);
         }
     }
 
     fn may_send_later(&self, token: usize) -> bool {
-        let connection = self.connections[token].as_deref();
+        let connection = self.connections.all[token].as_deref();
         connection.is_some_and(|connection| (1..UNSENT_BYTES_MAX).contains(&connection.unsent_bytes()))
     }
 
     /// Returns whether states of live queries wait for this connection's socket.
     fn has_waiting_states(&self, token: usize) -> bool {
         let subscriptions =
-            self.connections[token].as_deref().and_then(|it| it.client.subscriptions.as_ref());
+            self.connections.all[token].as_deref().and_then(|it| it.client.subscriptions.as_ref());
         subscriptions.is_some_and(|subscriptions| subscriptions.queries.has_waiting())
     }
 
@@ -109,7 +112,7 @@ impl Worker {
         while continues && self.has_waiting_states(token) && self.write_waiting(token) {
             continues = self.flush(token);
         }
-        let Some(connection) = self.connections[token].as_deref_mut() else { return };
+        let Some(connection) = self.connections.all[token].as_deref_mut() else { return };
         if connection.is_closing() && connection.unsent_bytes() == 0 {
             connection.discard_unread(&mut self.scratch);
         }
@@ -125,11 +128,11 @@ impl Worker {
             self.end(token, EndReason::Over);
             return;
         }
-        let Some(connection) = self.connections[token].as_deref_mut() else { return };
+        let Some(connection) = self.connections.all[token].as_deref_mut() else { return };
         let runs = connection.may_run() && !connection.is_output_high(self.absorbed_max);
         let reads = connection.readable && (runs || connection.may_absorb(self.absorbed_max));
         if reads || (runs && connection.has_unparsed) || connection.has_to_flush() {
-            list(&mut self.ready, connection, token);
+            list(&mut self.connections.ready, connection, token);
         } else if self.stop_at.is_some() && connection.may_run() && connection.unsent_bytes() == 0 {
             self.close(token);
         }
@@ -141,7 +144,7 @@ impl Worker {
         if !self.flush(token) {
             return false;
         }
-        let Some(connection) = self.connections[token].as_deref_mut() else { return false };
+        let Some(connection) = self.connections.all[token].as_deref_mut() else { return false };
         if connection.is_closing() {
             return true;
         }
@@ -170,7 +173,7 @@ impl Worker {
     pub(super) fn absorb(&mut self, token: usize) -> bool {
         match self.read(token) {
             Fill::Bytes(_) => {
-                let Some(connection) = self.connections[token].as_deref_mut() else { return false };
+                let Some(connection) = self.connections.all[token].as_deref_mut() else { return false };
                 if connection.input.is_empty() {
                     connection.input.extend_from_slice(&self.scratch);
                 }
@@ -180,7 +183,7 @@ impl Worker {
             Fill::Nothing => true,
             Fill::End => {
                 // A pause can be long: as in Redis, a disconnected client is closed before the pause ends.
-                let connection = self.connections[token].as_deref();
+                let connection = self.connections.all[token].as_deref();
                 let waits_on = connection.is_none_or(|connection| {
                     connection.blocked.as_ref().is_none_or(|blocked| blocked.is_under_way)
                         && !connection.parked.as_ref().is_some_and(|parked| parked.is_paused)
@@ -195,7 +198,7 @@ impl Worker {
     }
 
     pub(super) fn read(&mut self, token: usize) -> Fill {
-        let Some(connection) = self.connections[token].as_deref_mut() else { return Fill::Broken };
+        let Some(connection) = self.connections.all[token].as_deref_mut() else { return Fill::Broken };
         let fill = connection.fill(&mut self.scratch, &mut self.wire);
         if let Fill::Bytes(count) = fill {
             self.executor.stats.reads.add(1);
@@ -214,9 +217,9 @@ impl Worker {
     fn run_input(&mut self, token: usize) {
         // The connection is taken out of the table while it runs, so that the others can be served from inside a
         // script.
-        let Some(mut connection) = self.connections[token].take() else { return };
+        let Some(mut connection) = self.connections.all[token].take() else { return };
         self.executor.count_as_incoming(&connection.client);
-        let (mut batch, limits) = (std::mem::take(&mut self.batch), self.limits);
+        let (mut batch, limits) = (std::mem::take(&mut self.batch), self.connections.limits);
         lend_buffer(&mut self.buffers, &mut connection);
         let (mut input, is_own) = connection.take_input(&mut self.scratch);
         let mut first_full = None;
@@ -239,7 +242,7 @@ impl Worker {
         check_position(&mut connection, &input);
         connection.put_input_back(input, is_own, &mut self.scratch);
         self.batch = batch;
-        self.connections[token] = Some(connection);
+        self.connections.all[token] = Some(connection);
     }
 
     /// Runs a batch, beginning with command number `start`; parks the remainder if the connection must wait.
@@ -252,11 +255,13 @@ impl Worker {
         start: usize,
     ) {
         let (client, output) = (&mut connection.client, &mut connection.output);
-        let mut others = other_connections!(self, token);
-        let progress = attendance::with_others(&mut others, || {
+        self.connections.running = token;
+        let progress = attendance::with_others(&mut self.connections, || {
             self.executor.run(token, client, batch, input, start, output)
         });
-        others.missed.iter().for_each(|readiness| connection.record_readiness(readiness));
+        self.connections.running = NO_TOKEN;
+        let missed = self.connections.missed.drain(..);
+        missed.for_each(|readiness| connection.record_readiness(&readiness));
         // The memory is counted before the replies are sent: what a client has released, according to its reply, must
         // not count any more.
         self.executor.count_client_state(&connection.client);
@@ -270,16 +275,16 @@ impl Worker {
         let batch = std::mem::take(batch);
         connection.parked = Some(Box::new(Parked { batch, next, is_paused }));
         if is_paused {
-            self.paused.push(token);
+            self.connections.paused.push(token);
         }
     }
 
     /// Sends a connection's output, unless it must be held; returns false if the connection is broken.
     pub(super) fn flush(&mut self, token: usize) -> bool {
         if !self.may_send(token) {
-            return self.connections[token].is_some();
+            return self.connections.all[token].is_some();
         }
-        let Some(connection) = self.connections[token].as_deref_mut() else { return false };
+        let Some(connection) = self.connections.all[token].as_deref_mut() else { return false };
         let (bytes, calls) = match connection.flush() {
             Ok(flushed) => flushed,
             Err(error) => {
@@ -299,20 +304,54 @@ impl Worker {
         true
     }
 
+    /// Returns whether a connection's output is within its limits; logs the reason if it is not.
+    pub(super) fn is_within_limits(&mut self, token: usize) -> bool {
+        let Some(connection) = self.connections.all[token].as_deref_mut() else { return false };
+        let Executor { config, client_memory, stats, turn, .. } = &mut self.executor;
+        let view = &connection.client.view;
+        let (query, multi) = (connection.query_bytes(), connection.client.multi_bytes());
+        let kept = connection.kept_bytes();
+        client_memory.set(&view.query_bytes, query);
+        client_memory.set(&view.multi_bytes, multi);
+        client_memory.set(&view.kept_bytes, kept);
+        client_memory.set(&view.state_bytes, connection.client.waiting_states_bytes());
+        client_memory.set(&view.output_bytes, connection.output_bytes());
+        let is_client = connection.client.primary.is_none();
+        if is_client && (query + multi + kept) as u64 > config.client_query_buffer_limit {
+            tracing::warn!(
+                "closing client {}: its {query} bytes of requests, {multi} in a transaction and {kept} of \
+                 stored keys and names exceed client-query-buffer-limit",
+                view.id
+            );
+            stats.query_limit_closed.add(1);
+            return false;
+        }
+        if connection.has_too_much_output(&config.client_output_buffer_limit, turn.now_ms) {
+            let output = connection.unsent_bytes();
+            tracing::warn!(
+                "closing client {}: its {output} bytes of unsent replies exceed client-output-buffer-limit",
+                connection.client.view.id
+            );
+            stats.output_limit_closed.add(1);
+            return false;
+        }
+        true
+    }
+
     /// Feeds a replica as much data as its socket accepts; returns false if the connection is broken.
     fn feed(&mut self, token: usize) -> bool {
         let is_replica = |connection: &Connection| connection.client.replica.is_some();
-        !self.connections[token].as_deref().is_some_and(is_replica) || self.feed_replica(token)
+        !self.connections.all[token].as_deref().is_some_and(is_replica) || self.feed_replica(token)
     }
 
     #[cold]
     fn feed_replica(&mut self, token: usize) -> bool {
         let mut fed = 0;
-        while let Some(connection) = self.connections[token].as_deref_mut()
+        while let Some(connection) = self.connections.all[token].as_deref_mut()
             && connection.unsent_bytes() == 0
         {
             if fed >= FED_MAX {
-                list(&mut self.ready, connection, token);
+                list(&mut self.connections.ready, connection, token);
                 return true;
             }
             lend_buffer(&mut self.buffers, connection);
@@ -338,7 +377,7 @@ impl Worker {
                 break;
             }
         }
-        self.connections[token].is_some()
+        self.connections.all[token].is_some()
     }
 
     /// Feeds replicas if a client waits for them, or if they were last fed [`FEED_INTERVAL`] ago: records collected in
@@ -360,15 +399,15 @@ impl Worker {
     /// Adds the replicas to the connections that are served in this turn.
     pub(super) fn list_replicas(&mut self) {
         for (token, client_id) in Primary::of(self.server).replicas_of(self.executor.index) {
-            if let Some(connection) = connection_of(&mut self.connections, token, client_id) {
-                list(&mut self.ready, connection, token);
+            if let Some(connection) = connection_of(&mut self.connections.all, token, client_id) {
+                list(&mut self.connections.ready, connection, token);
             }
         }
     }
 
     /// Continues a connection whose wait has ended: runs the remainder of its batch, then its input.
     pub(super) fn resume(&mut self, token: usize) {
-        let Some(mut connection) = self.connections[token].take() else { return };
+        let Some(mut connection) = self.connections.all[token].take() else { return };
         let is_free = connection.awaiting.is_none() && connection.blocked.is_none();
         if let Some(parked) = connection.parked.take_if(|_| is_free) {
             let Parked { mut batch, next, .. } = *parked;
@@ -379,9 +418,9 @@ impl Worker {
             self.run_batch(token, &mut connection, &mut batch, &input, next);
             connection.has_unparsed = true;
             connection.put_input_back(input, is_own, &mut self.scratch);
-            list(&mut self.ready, &mut connection, token);
+            list(&mut self.connections.ready, &mut connection, token);
         }
-        self.connections[token] = Some(connection);
+        self.connections.all[token] = Some(connection);
     }
 }
 

@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering;
 use ember_cluster::slots::slot_of;
 use emberkv_core::error::CommandError;
 
+use super::Worker;
+use super::connections::{connection_of, list};
 use super::waits::Ending;
-use super::{Worker, connection_of, list};
 use crate::clients::connection::Connection;
 use crate::clients::subscriptions::{Address, Kind, Name, write_change};
 use crate::live_queries::opening::{self, Refused};
@@ -19,7 +20,7 @@ impl Worker {
     /// that this node no longer serves.
     pub(super) fn lose_slots(&mut self) {
         let Some(slots) = &self.server.slots else { return };
-        for token in 0..self.connections.len() {
+        for token in 0..self.connections.all.len() {
             self.end_subscriptions(slots, token);
             self.end_watches(token);
             self.end_lost_wait(slots, token);
@@ -27,7 +28,7 @@ impl Worker {
     }
 
     fn end_lost_wait(&mut self, slots: &Slots, token: usize) {
-        let Some(connection) = self.connections[token].as_deref_mut() else { return };
+        let Some(connection) = self.connections.all[token].as_deref_mut() else { return };
         let Some(blocked) = &connection.blocked else { return };
         let (command, call) =
             (self.server.registry.get(blocked.waiter.command), blocked.waiter.call.command(0));
@@ -47,7 +48,7 @@ impl Worker {
     }
 
     fn end_subscriptions(&mut self, slots: &Slots, token: usize) {
-        let Some(connection) = self.connections[token].as_deref_mut() else { return };
+        let Some(connection) = self.connections.all[token].as_deref_mut() else { return };
         let Connection { client, output, .. } = connection;
         let Some(subscriptions) = &mut client.subscriptions else { return };
         let is_lost = |name: &&Name| !slots.has_data_of(slot_of(name));
@@ -64,18 +65,18 @@ impl Worker {
         let left = subscriptions.of(Kind::ShardChannel).len() as u32;
         client.view.shard_channels.store(left, Ordering::Relaxed);
         client.subscriptions.take_if(|subscriptions| subscriptions.is_empty());
-        list(&mut self.ready, connection, token);
+        list(&mut self.connections.ready, connection, token);
     }
 
     fn end_watches(&mut self, token: usize) {
-        let Some(connection) = self.connections[token].as_deref_mut() else { return };
+        let Some(connection) = self.connections.all[token].as_deref_mut() else { return };
         let client_id = connection.client.view.id;
         // A watch without a first state is refused when that state arrives.
         let queries = connection.client.subscriptions.iter().flat_map(|all| all.queries.iter());
         let numbers: Vec<u32> =
             queries.filter(|(_, watcher)| !watcher.is_new()).map(|(number, _)| number).collect();
         for number in numbers {
-            let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
+            let Some(connection) = connection_of(&mut self.connections.all, token, client_id) else { return };
             let Connection { client, output, .. } = connection;
             let Some(watcher) = client.subscriptions.as_mut().and_then(|all| all.queries.get_mut(number))
             else {
@@ -87,7 +88,7 @@ impl Worker {
             let text = version::text(self.server, watcher.sequence, watcher.hash, watcher.position());
             writing::write_end(number, &watcher.form(), &watcher.query, &text, &error, output);
             opening::end(self.server, &mut self.executor.turn, client, number);
-            list(&mut self.ready, connection, token);
+            list(&mut self.connections.ready, connection, token);
         }
     }
 }

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use ember_protocol::Reply;
 
+use super::Worker;
+use super::connections::{connection_of, list};
 use super::serving::lend_buffer;
-use super::{Worker, connection_of, list};
 use crate::clients::blocked::Blocked;
 use crate::clients::client::ReplyMode;
 use crate::clients::connection::Connection;
@@ -27,7 +28,7 @@ const SERVING_MAX: Duration = Duration::from_millis(1);
 impl Worker {
     /// Answers a blocked call and continues its connection.
     pub(super) fn end_waiting(&mut self, token: usize, client_id: u64, mut ending: Ending) {
-        let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
+        let Some(connection) = connection_of(&mut self.connections.all, token, client_id) else { return };
         let Some(blocked) = connection.blocked.take() else { return };
         forget_waiting(&mut self.deadlines, self.server, connection, &blocked, token);
         lend_buffer(&mut self.buffers, connection);
@@ -67,12 +68,12 @@ impl Worker {
         if !is_served {
             self.withdraw(&blocked);
         }
-        let Some(connection) = connection_of(&mut self.connections, token, client_id) else { return };
+        let Some(connection) = connection_of(&mut self.connections.all, token, client_id) else { return };
         connection.has_unparsed |= !connection.input.is_empty();
         if connection.parked.is_some() {
             self.resume(token);
         } else {
-            list(&mut self.ready, connection, token);
+            list(&mut self.connections.ready, connection, token);
         }
     }
 
@@ -80,7 +81,7 @@ impl Worker {
     pub(super) fn resume_fetched(&mut self, awaiting: Awaiting, failure: Option<Box<str>>) {
         match awaiting {
             Awaiting::Connection(token, client_id) => {
-                if connection_of(&mut self.connections, token, client_id).is_some() {
+                if connection_of(&mut self.connections.all, token, client_id).is_some() {
                     self.executor.unread = failure;
                     self.resume(token);
                     self.executor.unread = None;
@@ -123,7 +124,7 @@ impl Worker {
             && deadline <= now
         {
             self.deadlines.pop_first();
-            let Some(connection) = self.connections[token].as_deref_mut() else { continue };
+            let Some(connection) = self.connections.all[token].as_deref_mut() else { continue };
             let Some(blocked) = &mut connection.blocked else { continue };
             if blocked.waiter.cancel() {
                 let client_id = connection.client.view.id;
