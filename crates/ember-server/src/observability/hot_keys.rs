@@ -109,12 +109,8 @@ impl Sketch {
             self.counters.push(Counter { database: sample.database, key: key.to_vec(), error: 0.0 });
             return;
         }
-        let (mut at, mut least) = (0, f64::INFINITY);
-        for (candidate, &count) in self.counts.iter().enumerate() {
-            if count < least {
-                (at, least) = (candidate, count);
-            }
-        }
+        let least = least_of(&self.counts);
+        let at = self.counts.iter().position(|&count| count <= least).unwrap_or_default();
         self.hashes[at] = hash;
         self.counts[at] += weight;
         let counter = &mut self.counters[at];
@@ -128,6 +124,19 @@ impl Sketch {
         self.counts.iter_mut().for_each(|count| *count *= factor);
         self.counters.iter_mut().for_each(|counter| counter.error *= factor);
     }
+}
+
+/// Returns the lowest of some counts. Finds it in several lanes, because each comparison of one chain would wait for the
+/// comparison before it.
+fn least_of(counts: &[f64]) -> f64 {
+    let mut lanes = [f64::INFINITY; 8];
+    let (chunks, rest) = counts.as_chunks::<8>();
+    for chunk in chunks {
+        for (lane, &count) in lanes.iter_mut().zip(chunk) {
+            *lane = if count < *lane { count } else { *lane };
+        }
+    }
+    lanes.iter().chain(rest).copied().fold(f64::INFINITY, f64::min)
 }
 
 /// The access counts of one worker, based on its samples.
