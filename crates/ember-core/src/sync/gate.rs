@@ -42,12 +42,7 @@ impl Gate {
     /// checker, which has no clock: waits without a timeout.
     #[cfg(shuttle)]
     pub fn enter(&self, worker: usize) {
-        loop {
-            self.inside[worker].store(true, Ordering::SeqCst);
-            if !self.is_closed.load(Ordering::SeqCst) {
-                return;
-            }
-            self.leave(worker);
+        while !self.enter_open(worker) {
             // Waits until the gate opens.
             drop(self.exclusive.lock());
         }
@@ -55,20 +50,28 @@ impl Gate {
 
     /// Waits until the gate is open and lets a worker enter. The worker holds no shard lock. Returns false if the gate
     /// has remained closed for `timeout`.
-    #[inline]
     #[cfg(not(shuttle))]
     pub fn try_enter(&self, worker: usize, timeout: std::time::Duration) -> bool {
         loop {
-            self.inside[worker].store(true, Ordering::SeqCst);
-            if !self.is_closed.load(Ordering::SeqCst) {
+            if self.enter_open(worker) {
                 return true;
             }
-            self.leave(worker);
             // Another worker may have closed the gate again meanwhile.
             if self.exclusive.try_lock_for(timeout).is_none() {
                 return false;
             }
         }
+    }
+
+    /// Lets a worker enter if the gate is open. The worker holds no shard lock. Returns false if the gate is closed.
+    #[inline(always)]
+    pub fn enter_open(&self, worker: usize) -> bool {
+        self.inside[worker].store(true, Ordering::SeqCst);
+        let is_open = !self.is_closed.load(Ordering::SeqCst);
+        if !is_open {
+            self.leave(worker);
+        }
+        is_open
     }
 
     /// Lets a worker leave. The worker holds no shard lock.

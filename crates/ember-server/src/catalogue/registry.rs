@@ -52,18 +52,18 @@ impl Command {
         self.spec.flags.contains(Flags::WRITE)
     }
 
+    /// Returns whether the command is a data command that runs under shard locks, so that it needs neither exclusive
+    /// access nor other calls.
+    pub(crate) fn runs_on_keys(&self) -> bool {
+        let Handler::Data(data) = self.handler else { return false };
+        !matches!(data.run, Run::Exclusive(_) | Run::Keyspace(_) | Run::LongKeyspace(_) | Run::Container)
+    }
+
     /// Returns whether the command can be watched.
     pub(crate) fn is_watchable(&self) -> bool {
         let Handler::Data(data) = self.handler else { return false };
-        let runs_on_keys = matches!(
-            data.run,
-            Run::Keys(_)
-                | Run::Prepared(_)
-                | Run::Long(_)
-                | Run::KeysOrLong { .. }
-                | Run::KeysOrAllShards { .. }
-        );
-        runs_on_keys && !self.is_subcommand && self.spec.is_deterministic_read()
+        let is_blocking = matches!(data.run, Run::Blocking(_));
+        self.runs_on_keys() && !is_blocking && !self.is_subcommand && self.spec.is_deterministic_read()
     }
 
     /// Returns whether the command accesses only the shards of the keys in its arguments.

@@ -5,14 +5,15 @@
 //! the commands after it are not applied.
 
 use ember_config::AppendFsync;
-use ember_protocol::{Args, BATCH_COMMANDS_MAX, Batch, Reply};
+use ember_protocol::{Args, Batch, Reply};
 use emberkv_core::error::CommandError;
 use emberkv_core::journal::REPLAY_TIME_MS;
 use emberkv_core::keys::Guards;
 use emberkv_core::spec::Flags;
 
 use super::applying_together::Together;
-use super::{Executor, FETCHED_TOGETHER, Flow, Progress, fetch_portion};
+use super::running::Flow;
+use super::{Executor, Progress};
 use crate::clients::client::Client;
 use crate::journal::Reader;
 
@@ -89,8 +90,7 @@ impl Executor {
     ) -> Progress {
         let mut guards = Guards::None;
         let mut progress = Progress::Done;
-        let is_long = self.prepared.len() > BATCH_COMMANDS_MAX;
-        let (mut number, mut sequential_until) = (start, start);
+        let (mut number, mut sequential_until, mut retried) = (start, start, usize::MAX);
         while number < batch.len() {
             if number >= sequential_until && self.applies_together(client) {
                 guards.release(&self.server.keyspace, &mut self.turn);
@@ -107,14 +107,7 @@ impl Executor {
                     }
                 }
             }
-            if is_long && (number - start).is_multiple_of(FETCHED_TOGETHER) {
-                let hash_of = |at: usize| self.prepared.get(at)?.hash;
-                let end = number - start + 3 * FETCHED_TOGETHER;
-                // A primary sends only commands that change keys.
-                let asks_queries: Option<&dyn Fn(usize) -> bool> =
-                    if self.has_queries { Some(&|_| true) } else { None };
-                fetch_portion(&self.server.keyspace, client.database, end, hash_of, asks_queries);
-            }
+            self.fetch_ahead(client.database).fetch_after(number - start, &self.prepared);
             let args = batch.command(number, input);
             if self.prepared[number - start].hash.is_none()
                 && let Some(primary) = &mut client.primary
@@ -129,7 +122,11 @@ impl Executor {
                     break;
                 }
                 Flow::Fetch => {
-                    self.begin_fetching(client, &mut guards, batch, input, number);
+                    let may_retry = retried != number;
+                    if self.begin_fetching(client, &mut guards, batch, input, number, may_retry) {
+                        retried = number;
+                        continue;
+                    }
                     progress = Progress::Fetching(number);
                     break;
                 }
@@ -182,7 +179,7 @@ impl Executor {
                 return Flow::Close;
             }
         }
-        let flow = self.execute_for(client, guards, args, prepared, unsent);
+        let flow = self.execute(client, guards, args, prepared, unsent);
         if self.is_outside {
             // The command has not failed: a running script delays it.
             self.failure = None;

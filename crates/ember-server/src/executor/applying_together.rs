@@ -17,8 +17,9 @@ use emberkv_core::keyspace::hash::KeyHash;
 use emberkv_core::lanes::{Following, Runner};
 use emberkv_core::spec::Flags;
 
+use super::preparing::{HEAD_AHEAD, SLOTS_AHEAD, Upcoming};
 use super::session::Outcome;
-use super::{Caller, Executor, FETCHED_TOGETHER};
+use super::{Caller, Executor};
 use crate::catalogue::registry::{Command, Handler};
 use crate::clients::client::Client;
 use crate::clients::mailbox::Message;
@@ -164,7 +165,7 @@ impl Executor {
             if let Some(command) =
                 self.prepared[number - first].command.filter(|it| it.spec.name != "replconf")
             {
-                self.finish(command, Ok(Outcome::Done), args, None, reply);
+                self.finish(command, &Ok(Outcome::Done), args, None, reply);
             }
         }
         // The records of other workers are on disk once the last record of the journal is.
@@ -257,41 +258,49 @@ struct Applier<'a> {
     guards: Guards<'static>,
     /// A buffer for replies that are discarded.
     reply: Reply,
-    /// The number of units until the next prefetch of keys; `None` at the beginning of a lane.
-    until_fetch: Option<usize>,
+    /// Whether the keys of the next units of the lane are being prefetched.
+    fetches: bool,
+}
+
+/// The following units of a lane.
+struct Units<'a> {
+    round: &'a Round,
+    following: Following<'a>,
+    /// The database whose keys are prefetched.
+    database: usize,
+}
+
+impl Upcoming for Units<'_> {
+    fn hash_at(&self, at: usize) -> Option<KeyHash> {
+        let unit = &self.round.units[self.following.get(at)?];
+        let call = &self.round.calls[unit.calls.start];
+        call.hash.filter(|_| call.database == self.database)
+    }
+
+    fn writes_at(&self, _: usize) -> bool {
+        true
+    }
 }
 
 impl Applier<'_> {
     fn new<'a>(executor: &'a mut Executor, round: &'a Round) -> Applier<'a> {
         let reply = Reply::new(Protocol::Resp2);
-        Applier { executor, round, guards: Guards::None, reply, until_fetch: None }
+        Applier { executor, round, guards: Guards::None, reply, fetches: false }
     }
 
-    /// Prefetches the keys of the next units.
+    /// Prefetches the keys of the next units that write to the same database as the first of them.
     fn fetch_ahead(&mut self, following: Following<'_>) {
-        if let Some(left) = self.until_fetch.filter(|&left| left > 0) {
-            self.until_fetch = Some(left - 1);
-            return;
+        let Some(unit) = following.get(0) else { return };
+        let database = self.round.calls[self.round.units[unit].calls.start].database;
+        let upcoming = Units { round: self.round, following, database };
+        let (server, ahead) = (self.executor.server, self.executor.fetch_ahead(database));
+        if !std::mem::replace(&mut self.fetches, true) {
+            ahead.fetch_first(0, following.len(), &upcoming);
         }
-        let keyspace = &self.executor.server.keyspace;
-        let key = |distance: usize| {
-            let unit = &self.round.units[following.get(distance)?];
-            let call = &self.round.calls[unit.calls.start];
-            Some((call.database, call.hash?))
-        };
-        let keys = |range: std::ops::Range<usize>| range.filter_map(key);
-        if self.until_fetch.is_none() {
-            keys(0..FETCHED_TOGETHER).for_each(|(_, hash)| keyspace.prefetch_group(hash));
+        if let Some(hash) = upcoming.hash_at(SLOTS_AHEAD + HEAD_AHEAD) {
+            server.keyspace.prefetch_shard(hash);
         }
-        keys(2 * FETCHED_TOGETHER..3 * FETCHED_TOGETHER).for_each(|(_, hash)| keyspace.prefetch_shard(hash));
-        keys(FETCHED_TOGETHER..2 * FETCHED_TOGETHER).for_each(|(_, hash)| keyspace.prefetch_group(hash));
-        let entries = keys(0..FETCHED_TOGETHER);
-        if self.executor.has_queries {
-            entries.for_each(|(database, hash)| keyspace.prefetch_queried_entry(database, hash));
-        } else {
-            entries.for_each(|(database, hash)| keyspace.prefetch_entry(database, hash));
-        }
-        self.until_fetch = Some(FETCHED_TOGETHER - 1);
+        ahead.fetch_after(0, &upcoming);
     }
 
     /// Runs the call with this number; returns false if it has failed.
@@ -316,7 +325,7 @@ impl Executor {
         if !matches!(result, Ok(Outcome::Done) | Err(_)) {
             self.failure = Some("it would block".to_owned());
         }
-        self.finish(command, result, args, None, reply);
+        self.finish(command, &result, args, None, reply);
         self.stats.applied_together.add(1);
         self.log_sizes(command, args, round.client_id, 0);
         self.deliver(guards, Some(round.client_id));
@@ -356,6 +365,6 @@ impl Runner for Applier<'_> {
 
     fn rest(&mut self) {
         self.guards.release(&self.executor.server.keyspace, &mut self.executor.turn);
-        self.until_fetch = None;
+        self.fetches = false;
     }
 }

@@ -50,16 +50,23 @@ impl Context {
 ///
 /// # Errors
 /// Returns `NOPERM` with the missing permission.
-#[inline]
+#[inline(always)]
 pub(crate) fn authorize(
     server: &Server,
     client: &Client,
     command: &Command,
     args: Args<'_>,
 ) -> Result<(), CommandError> {
-    if client.is_unrestricted {
-        return Ok(());
-    }
+    if client.is_unrestricted { Ok(()) } else { authorize_restricted(server, client, command, args) }
+}
+
+/// Does what [`authorize`] does, for a user without all rights.
+fn authorize_restricted(
+    server: &Server,
+    client: &Client,
+    command: &Command,
+    args: Args<'_>,
+) -> Result<(), CommandError> {
     let denied = |denial| deny(server, client, command, args, denial);
     client.identity.user().check(command, args).map_err(denied)?;
     check_databases(server, client, command, args, |select, call| authorize(server, client, select, call))

@@ -10,7 +10,8 @@ use emberkv_core::spec::{Flags, Group};
 
 use super::attendance;
 use super::authorization;
-use super::{Executor, Flow, Progress};
+use super::running::Flow;
+use super::{Executor, Progress};
 use crate::catalogue::registry::{Command, Handler, is_http};
 use crate::clients::client::Client;
 use crate::executor::session::Outcome;
@@ -21,15 +22,24 @@ const GATE_WAIT: Duration = Duration::from_millis(10);
 
 impl Executor {
     /// Enters the gate. Returns false if a script has kept the gate closed for long.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn enter_gate(&mut self) -> bool {
+        if !self.server.gate.enter_open(self.index) && !self.enter_closed_gate() {
+            return false;
+        }
+        self.is_outside = false;
+        self.server.journal.attach(&mut self.turn.journal);
+        true
+    }
+
+    /// Waits for the gate to open. Returns false if a script has kept it closed for long.
+    #[cold]
+    fn enter_closed_gate(&self) -> bool {
         while !self.server.gate.try_enter(self.index, GATE_WAIT) {
             if self.is_script_busy() {
                 return false;
             }
         }
-        self.is_outside = false;
-        self.server.journal.attach(&mut self.turn.journal);
         true
     }
 
@@ -167,7 +177,7 @@ impl Executor {
         let mark = client.reply_mode.is_silent().then(|| reply.mark());
         let result = self.complete(command, None, client, guards, args, reply);
         let flow = if let Ok(Outcome::Close) = result { Flow::Close } else { Flow::Next };
-        self.finish(command, result, args, Some(&client.view), reply);
+        self.finish(command, &result, args, Some(&client.view), reply);
         self.apply_reply_mode(client, mark, reply);
         flow
     }

@@ -2,7 +2,8 @@
 //!
 //! A call does not begin before all its values are in memory, so it can be run again from its beginning. Before the
 //! connection is parked, the missing values of the later commands in its batch are requested, too: a pipeline waits for
-//! the disk once, not once per command.
+//! the disk once, not once per command. Values whose records the system has cached are read at once; if the call misses
+//! no others, it runs again in the same batch and its connection is not parked.
 
 use std::sync::atomic::Ordering;
 
@@ -21,17 +22,21 @@ use crate::clients::transaction::Transaction;
 use crate::tiers::Tiers;
 
 impl Executor {
-    /// Requests the missing values of a call. The worker is notified once all are fetched, or one cannot be read.
+    /// Requests the missing values of a call. Returns true if all of them are resident now and `may_retry` permits that
+    /// the caller runs the call again at once; otherwise the worker is notified once all are fetched, or one cannot be
+    /// read.
     #[cold]
-    pub(super) fn request_missing(
+    fn request_missing(
         &mut self,
         guards: &mut Guards<'static>,
         database: usize,
         awaiting: Awaiting,
-    ) {
+        may_retry: bool,
+    ) -> bool {
         let (server, worker) = (self.server, self.index);
+        let notified = awaiting.clone();
         let arrival = FetchWaiter::new(move |failure| {
-            let message = Message::Arrived(awaiting.clone(), failure.map(Into::into));
+            let message = Message::Arrived(notified.clone(), failure.map(Into::into));
             server.workers[worker].mailbox.send(message);
         });
         let tiers = Tiers::of(server);
@@ -40,7 +45,11 @@ impl Executor {
         let (orders, joined) = dispatch::request_missing(&mut context, &arrival, &mut ready);
         tiers.counters.joined.fetch_add(joined, Ordering::Relaxed);
         tiers.order(orders);
-        arrival.finish_requests();
+        let is_resident = arrival.finish_requests();
+        if is_resident && !may_retry {
+            server.workers[worker].mailbox.send(Message::Arrived(awaiting, None));
+        }
+        is_resident && may_retry
     }
 
     fn context<'c>(&'c mut self, guards: &'c mut Guards<'static>, database: usize) -> Context<'c, 'static> {
@@ -48,7 +57,9 @@ impl Executor {
         Context { keyspace, guards, turn: &mut self.turn, database, waiting: Waiting::Never }
     }
 
-    /// Requests the missing values of call `number` of the batch, and the missing values of the later calls.
+    /// Requests the missing values of call `number` of the batch, and the missing values of the later calls. Returns
+    /// whether the call can run again at once, which the caller has not done yet if `may_retry`; otherwise the connection
+    /// must be parked. (A value can be demoted again before the call takes its locks.)
     #[cold]
     pub(super) fn begin_fetching(
         &mut self,
@@ -57,9 +68,10 @@ impl Executor {
         batch: &Batch,
         input: &[u8],
         number: usize,
-    ) {
+        may_retry: bool,
+    ) -> bool {
         let awaiting = Awaiting::Connection(client.view.token, client.view.id);
-        self.request_missing(guards, client.database, awaiting);
+        let is_resident = self.request_missing(guards, client.database, awaiting, may_retry);
         let first = batch.len() - self.prepared.len();
         let tiers = Tiers::of(self.server);
         let mut ready = tiers.reader(self.server, self.turn.settings.encoding);
@@ -80,6 +92,7 @@ impl Executor {
             }
         }
         tiers.order(orders);
+        is_resident
     }
 
     /// Returns whether values are missing for the queued calls of a transaction, as far as that is known in advance,
@@ -142,12 +155,19 @@ impl Executor {
     }
 
     /// Requests the missing values of the message's next command, and those of its later commands. The message is from
-    /// another worker, or of a connection of this worker that already waits for answers. The caller parks the message.
+    /// another worker, or of a connection of this worker that already waits for answers. Returns whether the command can
+    /// run again at once, like [`Executor::begin_fetching`]; otherwise the caller parks the message.
     #[cold]
-    pub(super) fn request_for_message(&mut self, message: &mut Forwarded, guards: &mut Guards<'static>) {
+    pub(super) fn request_for_message(
+        &mut self,
+        message: &mut Forwarded,
+        guards: &mut Guards<'static>,
+        may_retry: bool,
+    ) -> bool {
         self.last_parked += 1;
         message.parked = self.last_parked;
-        self.request_missing(guards, message.database, Awaiting::Forwarded(message.parked));
+        let awaiting = Awaiting::Forwarded(message.parked);
+        let is_resident = self.request_missing(guards, message.database, awaiting, may_retry);
         let tiers = Tiers::of(self.server);
         let mut ready = tiers.reader(self.server, self.turn.settings.encoding);
         let mut orders = Vec::new();
@@ -158,6 +178,7 @@ impl Executor {
             orders.extend(dispatch::request_ahead(command.spec, &mut context, args, &mut ready));
         }
         tiers.order(orders);
+        is_resident
     }
 
     /// Continues the commands that were parked under number `parked`.
@@ -176,7 +197,7 @@ impl Executor {
     /// Requests the missing values of a blocked call. Once they are fetched, the calls of the clients blocked on this
     /// key are run again.
     pub(super) fn request_for_blocked(&mut self, guards: &mut Guards<'static>, database: usize, key: &[u8]) {
-        self.request_missing(guards, database, Awaiting::Waiters(database, key.into()));
+        self.request_missing(guards, database, Awaiting::Waiters(database, key.into()), false);
     }
 
     /// Runs the calls of the clients blocked on a key again.

@@ -3,29 +3,42 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use ember_protocol::{Args, Batch, Protocol, Reply};
+use ember_protocol::{Args, Batch, Protocol};
+use emberkv_core::error::CommandError;
 use emberkv_core::keys::Guards;
+use emberkv_core::keyspace::hash::KeyHash;
 use emberkv_core::spec::Flags;
 
 use super::authorization;
+use super::conditions::Check;
 use super::monitoring::{MonitoredCaller, is_monitored};
+use super::preparing::{FETCH_AHEAD_MIN, Prepared, fetch_elements};
 use super::session::Outcome;
-use super::{
-    Caller, Executor, FETCH_AHEAD_MIN, FETCHED_TOGETHER, Flow, Prepared, Progress, fetch_elements,
-    fetch_portion,
-};
-use crate::catalogue::registry::Handler;
+use super::{Caller, Executor, Progress};
+use crate::catalogue::registry::{Command, Handler};
 use crate::clients::assembly::Assembly;
 use crate::clients::assembly::Forwarded;
 use crate::clients::client::{Client, ReplyMode};
 use crate::clients::connection::Connection;
 use crate::clients::mailbox::Message;
 use crate::server::conditions::Condition;
+use crate::server::slots::Refusal;
 
 /// The maximum number of empty messages whose buffers are retained: about as many as are usually in flight.
 const SPARE_MAX: usize = 64;
 
+/// How a run of a message's commands has ended.
+enum MessageEnd {
+    /// All commands have run.
+    Done,
+    /// The next command waits for a condition to end.
+    Held,
+    /// The next command waits for cold values.
+    Fetching,
+}
+
 impl Executor {
+    /// Returns whether a prepared command has a key of another worker.
     pub(super) fn has_foreign_keys(&self) -> bool {
         !self.server.runs_anywhere()
             && self.prepared.iter().any(|prepared| {
@@ -33,73 +46,35 @@ impl Executor {
             })
     }
 
-    /// Runs commands on this worker until one belongs to another worker. Then it collects the following commands that
-    /// may run on any worker, up to the first that must wait for their replies, sends each to its owner, and runs this
-    /// worker's own commands meanwhile.
+    /// Forwards command `from` of the batch, which `owner` must run, with the following commands that may run on any
+    /// worker, up to the first that must wait for their replies. Sends each to its owner, and runs this worker's own
+    /// commands meanwhile.
     pub(super) fn run_forwarding(
         &mut self,
         token: usize,
         client: &mut Client,
         batch: &Batch,
         input: &[u8],
-        start: usize,
-        reply: &mut Reply,
+        (from, owner): (usize, usize),
+        protocol: Protocol,
     ) -> Progress {
+        let first = batch.len() - self.prepared.len();
         let mut guards = Guards::None;
-        let owner_of =
-            |executor: &mut Executor, guards: &mut Guards<'static>, client: &Client, number: usize| {
-                let prepared = executor.prepared[number - start];
-                executor.forward_to(guards, client, prepared, batch.command(number, input))
-            };
-        let mut from = start;
         // Each command is checked only once, because a condition that keeps it on this worker may begin or end at any
         // moment.
-        let mut owners = Vec::new();
-        while from < batch.len() {
-            let owner = owner_of(self, &mut guards, client, from).filter(|&owner| owner != self.index);
-            if let Some(owner) = owner {
-                owners.push(owner);
-                break;
-            }
-            let prepared = self.prepared[from - start];
-            let flow = self.execute_for(client, &mut guards, batch.command(from, input), prepared, reply);
-            let stopped = match flow {
-                Flow::Next if self.is_outside => {
-                    return self.run_during_script(client, batch, input, from + 1, reply);
-                }
-                Flow::Next => None,
-                Flow::Close => Some(Progress::Close),
-                Flow::Pause => Some(Progress::Paused(from)),
-                Flow::Fetch => {
-                    self.begin_fetching(client, &mut guards, batch, input, from);
-                    Some(Progress::Fetching(from))
-                }
-                Flow::Wait(blocked) => Some(Progress::Blocked(from + 1, blocked)),
-            };
-            if let Some(progress) = stopped {
-                guards.release(&self.server.keyspace, &mut self.turn);
-                return progress;
-            }
-            from += 1;
-        }
+        let mut owners = vec![owner];
+        owners.extend((from + 1..batch.len()).map_while(|number| {
+            let prepared = self.prepared[number - first];
+            self.forward_to(&mut guards, client, prepared, batch.command(number, input))
+        }));
         guards.release(&self.server.keyspace, &mut self.turn);
-        if owners.is_empty() {
-            return Progress::Done;
-        }
-        owners
-            .extend((from + 1..batch.len()).map_while(|number| owner_of(self, &mut guards, client, number)));
-        guards.release(&self.server.keyspace, &mut self.turn);
-        let mut local = self.spare();
-        local.owner = self.index;
-        local.reply.set_protocol(reply.protocol());
+        let next = from + owners.len();
         let mut outgoing: Vec<Box<Forwarded>> = Vec::new();
         for (number, &owner) in (from..).zip(&owners) {
-            let Prepared { command: Some(command), hash: Some(hash) } = self.prepared[number - start] else {
-                unreachable!("only a known command on one key may run anywhere");
-            };
+            let args = batch.command(number, input);
+            let (command, hash) = self.known(number - first);
             if !self.server.monitors.is_empty() && is_monitored(command) {
                 let limit = &self.config.client_output_buffer_limit.pubsub;
-                let args = batch.command(number, input);
                 self.server.show_to_monitors(client, command, args, limit, MonitoredCaller::Client);
             }
             if owner == self.index {
@@ -107,10 +82,10 @@ impl Executor {
             }
             let found = outgoing.iter().position(|message| message.owner == owner);
             let at = found.unwrap_or_else(|| {
-                outgoing.push(self.address(owner, token, client, reply.protocol()));
+                outgoing.push(self.address(owner, token, client, protocol));
                 outgoing.len() - 1
             });
-            outgoing[at].commands.append(batch.command(number, input));
+            outgoing[at].commands.append(args);
             outgoing[at].prepared.push((command.index, hash));
         }
         let mut outstanding = outgoing.len();
@@ -118,52 +93,83 @@ impl Executor {
             self.stats.forwarded.add(message.prepared.len() as u64);
             self.server.workers[message.owner].mailbox.send(Message::Run(message));
         }
-        // `execute_for` is not used: a pause that has begun since must not delay commands of a batch that was already
-        // sent.
+        let mut local = self.spare();
+        local.owner = self.index;
+        local.reply.set_protocol(protocol);
+        let local = self.run_own(client, batch, input, (from, &owners), local);
+        outstanding += usize::from(local.is_none());
+        Progress::Awaiting(next, Assembly { owners, local, answers: Vec::new(), outstanding })
+    }
+
+    /// Runs those commands of the batch from number `from` on that `owners` assigns to this worker; writes their replies
+    /// to `local` and returns it. If values are missing, `local` is parked, and `None` is returned.
+    fn run_own(
+        &mut self,
+        client: &Client,
+        batch: &Batch,
+        input: &[u8],
+        (from, owners): (usize, &[usize]),
+        mut local: Box<Forwarded>,
+    ) -> Option<Box<Forwarded>> {
+        let (first, next) = (batch.len() - self.prepared.len(), from + owners.len());
+        let mut guards = Guards::None;
+        // `execute` is not used: a pause that has begun since must not delay commands of a batch that was already sent.
         self.turn.no_touch = client.view.no_touch.load(Ordering::Relaxed);
-        let mut misses_values = false;
-        for number in (from..from + owners.len()).filter(|number| owners[number - from] == local.owner) {
-            let Prepared { command: Some(command), hash } = self.prepared[number - start] else { continue };
+        let ahead = self.fetch_ahead(client.database);
+        let mut retried = usize::MAX;
+        let mut number = from;
+        while number < next {
+            ahead.fetch_after(number - first, &self.prepared);
+            if owners[number - from] != self.index {
+                number += 1;
+                continue;
+            }
+            let (command, hash) = self.known(number - first);
             let args = batch.command(number, input);
-            local.marks.push(local.reply.mark());
+            let mark = local.reply.mark();
             let mut caller = Caller { database: client.database, client: None };
             let reply_start = local.reply.len_bytes();
-            let result = self.call(command, hash, &mut caller, &mut guards, args, &mut local.reply);
+            let result = self.call(command, Some(hash), &mut caller, &mut guards, args, &mut local.reply);
             if let Ok(Outcome::Fetch) = result {
-                misses_values = true;
-                break;
+                if local.prepared.is_empty() {
+                    self.complete_message(&mut local, client);
+                    for number in (from..next).filter(|number| owners[number - from] == self.index) {
+                        let (command, hash) = self.known(number - first);
+                        local.commands.append(batch.command(number, input));
+                        local.prepared.push((command.index, hash));
+                    }
+                }
+                let may_retry = retried != number;
+                if self.request_for_message(&mut local, &mut guards, may_retry) {
+                    retried = number;
+                    continue;
+                }
+                guards.release(&self.server.keyspace, &mut self.turn);
+                self.fetching.push(local);
+                return None;
             }
-            self.finish(command, result, args, Some(&client.view), &mut local.reply);
+            local.marks.push(mark);
+            self.finish(command, &result, args, Some(&client.view), &mut local.reply);
             self.log_sizes(command, args, client.view.id, local.reply.len_bytes() - reply_start);
             self.deliver(&mut guards, Some(client.view.id));
-        }
-        let next = from + owners.len();
-        let mut local = Some(local);
-        if misses_values && let Some(mut message) = local.take() {
-            message.marks.pop();
-            self.complete_message(&mut message, client);
-            for number in (from..next).filter(|number| owners[number - from] == message.owner) {
-                let Prepared { command: Some(command), hash: Some(hash) } = self.prepared[number - start]
-                else {
-                    unreachable!("only a known command on one key may run anywhere");
-                };
-                message.commands.append(batch.command(number, input));
-                message.prepared.push((command.index, hash));
-            }
-            outstanding += 1;
-            self.request_for_message(&mut message, &mut guards);
-            self.fetching.push(message);
+            number += 1;
         }
         guards.release(&self.server.keyspace, &mut self.turn);
-        if let Some(local) = &mut local {
-            local.marks.push(local.reply.mark());
-        }
-        Progress::Awaiting(next, Assembly { owners, local, answers: Vec::new(), outstanding })
+        local.marks.push(local.reply.mark());
+        Some(local)
+    }
+
+    /// Returns the command that was prepared with number `at`, and the hash of its key.
+    fn known(&self, at: usize) -> (&'static Command, KeyHash) {
+        let Prepared { command: Some(command), hash: Some(hash), .. } = self.prepared[at] else {
+            unreachable!("only a known command on one key may run anywhere");
+        };
+        (command, hash)
     }
 
     /// Returns the owner of the command's key if the command may run on any worker. Returns `None` if the command must
     /// run on this worker, after all earlier ones.
-    fn forward_to(
+    pub(super) fn forward_to(
         &mut self,
         guards: &mut Guards<'static>,
         client: &Client,
@@ -223,15 +229,10 @@ impl Executor {
         self.sizes.begin_batch(message.commands.wire_bytes_max());
         let keyspace = &self.server.keyspace;
         let database = message.database;
+        let ahead = self.fetch_ahead(database);
         if message.prepared.len() >= FETCH_AHEAD_MIN {
-            let hash_of = |at: usize| message.prepared.get(at).map(|&(_, hash)| hash);
-            let writes = |at: usize| self.server.registry.get(message.prepared[at].0).writes();
-            let asks_queries: Option<&dyn Fn(usize) -> bool> =
-                if self.has_queries { Some(&writes) } else { None };
             message.prepared.iter().for_each(|&(_, hash)| keyspace.prefetch_shard(hash));
-            for portion in 1..=message.prepared.len().div_ceil(FETCHED_TOGETHER) + 1 {
-                fetch_portion(keyspace, database, portion * FETCHED_TOGETHER, hash_of, asks_queries);
-            }
+            ahead.fetch_first(0, message.prepared.len(), &(&*message, &self.server.registry));
         }
         if !self.enter_gate() {
             return self.refuse_forwarded(message);
@@ -240,80 +241,98 @@ impl Executor {
         let mut guards = Guards::None;
         self.turn.no_touch = message.no_touch;
         self.turn.sees_expired = message.sees_expired;
-        let mut fetched = message.marks.len();
-        let conditions = self.server.conditions.get();
-        let meets_nothing = conditions.difference(Condition::CLUSTER).is_empty();
-        let (mut must_wait, mut misses_values) = (false, false);
-        for number in message.marks.len()..message.prepared.len() {
-            let (command, hash) = message.prepared[number];
-            let command = self.server.registry.get(command);
-            let args = message.commands.command(number);
-            if conditions.contains(Condition::CLUSTER)
-                && let Err(refusal) = self.check_slots(message.slot_caller, command, Some(hash), args)
-            {
-                message.marks.push(message.reply.mark());
-                self.answer_rejected(command, &refusal.error(), &mut message.reply);
-                continue;
-            }
-            if !meets_nothing {
-                match self.must_wait(None, &mut guards, command, message.commands.command(number)) {
-                    Ok(false) => {}
-                    Ok(true) => {
-                        must_wait = true;
-                        break;
-                    }
-                    Err(error) => {
-                        message.marks.push(message.reply.mark());
-                        self.log_refusal_of(command, &error, message.client_id);
-                        self.answer_rejected(command, &error, &mut message.reply);
-                        continue;
-                    }
-                }
-            }
-            if number >= fetched && command.spec.elements.is_some() {
-                let call = |number: usize| {
-                    let &(command, hash) = message.prepared.get(number)?;
-                    let command = Some(self.server.registry.get(command));
-                    Some((Prepared { command, hash: Some(hash) }, message.commands.command(number)))
-                };
-                let context = (keyspace, &mut guards, &mut self.turn, database);
-                fetched = fetch_elements(context, number, call);
-            }
-            let args = message.commands.command(number);
-            message.marks.push(message.reply.mark());
-            let mut caller = Caller { database, client: None };
-            let reply_start = message.reply.len_bytes();
-            let result = self.call(command, Some(hash), &mut caller, &mut guards, args, &mut message.reply);
-            if let Ok(Outcome::Fetch) = result {
-                message.marks.pop();
-                misses_values = true;
-                break;
-            }
-            self.finish(command, result, args, None, &mut message.reply);
-            let reply_bytes = message.reply.len_bytes() - reply_start;
-            self.log_sizes(command, args, message.client_id, reply_bytes);
-            self.deliver(&mut guards, Some(message.client_id));
-        }
+        let end = self.run_message(&mut message, &mut guards);
         self.turn.no_touch = false;
         self.turn.sees_expired = false;
-        if misses_values {
-            self.request_for_message(&mut message, &mut guards);
-        }
-        guards.release(keyspace, &mut self.turn);
+        guards.release(&self.server.keyspace, &mut self.turn);
         self.server.gate.leave(self.index);
         self.settle_quick();
         self.publish();
         message.last_record = std::mem::take(&mut self.last_record);
-        if misses_values {
-            self.fetching.push(message);
-            return;
+        match end {
+            MessageEnd::Fetching => self.fetching.push(message),
+            MessageEnd::Held => self.held.push(message),
+            MessageEnd::Done => {
+                message.marks.push(message.reply.mark());
+                self.server.workers[message.origin].mailbox.send(Message::Answer(message));
+            }
         }
-        if must_wait {
-            self.held.push(message);
-            return;
+    }
+
+    /// Runs the commands of a message that have not run yet. The worker is inside the gate.
+    fn run_message(&mut self, message: &mut Forwarded, guards: &mut Guards<'static>) -> MessageEnd {
+        let (server, database) = (self.server, message.database);
+        let ahead = self.fetch_ahead(database);
+        let conditions = server.conditions.get();
+        let mut elements_fetched = message.marks.len();
+        let mut retried = usize::MAX;
+        while message.marks.len() < message.prepared.len() {
+            let number = message.marks.len();
+            ahead.fetch_after(number, &(&*message, &server.registry));
+            let (command, hash) = message.prepared[number];
+            let command = server.registry.get(command);
+            match self.check_forwarded(conditions, message, guards, (command, hash)) {
+                Ok(Check::Runs) => {}
+                Ok(Check::Waits | Check::IsCut) => return MessageEnd::Held,
+                Err(error) => {
+                    message.marks.push(message.reply.mark());
+                    self.log_refusal_of(command, &error, message.client_id);
+                    self.answer_rejected(command, &error, &mut message.reply);
+                    continue;
+                }
+            }
+            if number >= elements_fetched && command.spec.elements.is_some() {
+                let call = |number: usize| {
+                    let &(command, hash) = message.prepared.get(number)?;
+                    Some((server.registry.get(command), hash, message.commands.command(number)))
+                };
+                let context = (&server.keyspace, &mut *guards, &mut self.turn, database);
+                elements_fetched = fetch_elements(context, number, call);
+            }
+            let args = message.commands.command(number);
+            let mark = message.reply.mark();
+            let mut caller = Caller { database, client: None };
+            let reply_start = message.reply.len_bytes();
+            let result = self.call(command, Some(hash), &mut caller, guards, args, &mut message.reply);
+            if let Ok(Outcome::Fetch) = result {
+                let may_retry = retried != number;
+                if !self.request_for_message(message, guards, may_retry) {
+                    return MessageEnd::Fetching;
+                }
+                retried = number;
+                continue;
+            }
+            message.marks.push(mark);
+            self.finish(command, &result, args, None, &mut message.reply);
+            let reply_bytes = message.reply.len_bytes() - reply_start;
+            self.log_sizes(command, args, message.client_id, reply_bytes);
+            self.deliver(guards, Some(message.client_id));
         }
-        message.marks.push(message.reply.mark());
-        self.server.workers[message.origin].mailbox.send(Message::Answer(message));
+        MessageEnd::Done
+    }
+
+    /// Checks the next command of a message under the conditions that are in effect.
+    ///
+    /// # Errors
+    /// Returns the error with which the command is refused.
+    #[inline]
+    fn check_forwarded(
+        &mut self,
+        conditions: Condition,
+        message: &Forwarded,
+        guards: &mut Guards<'static>,
+        (command, hash): (&Command, KeyHash),
+    ) -> Result<Check, CommandError> {
+        if conditions.is_empty() {
+            return Ok(Check::Runs);
+        }
+        let args = message.commands.command(message.marks.len());
+        if conditions.contains(Condition::CLUSTER) {
+            self.check_slots(message.slot_caller, command, Some(hash), args).map_err(Refusal::error)?;
+        }
+        let waits = !conditions.difference(Condition::CLUSTER).is_empty()
+            && self.must_wait(None, guards, command, args)?;
+        Ok(if waits { Check::Waits } else { Check::Runs })
     }
 
     /// Appends the replies of all workers to the connection's output, in the order of the commands.

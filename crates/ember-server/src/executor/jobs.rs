@@ -77,7 +77,7 @@ impl Executor {
         self.clock = call.begun;
         // The call is timed individually, even if the command counts as quick.
         let times_each = std::mem::replace(&mut self.times_each, true);
-        self.finish(command, result.map(|()| Outcome::Done), args, Some(client), &mut reply);
+        self.finish(command, &result.map(|()| Outcome::Done), args, Some(client), &mut reply);
         self.times_each = times_each;
         self.sizes.include(call.wire_bytes_max);
         self.log_sizes(command, args, client.id, reply.len_bytes());

@@ -1,11 +1,13 @@
 //! Sampling for HOTKEYS: one of `hotkeys-sampling` commands is sampled. All other commands cost one comparison per
 //! batch.
 
-use ember_protocol::Batch;
+use ember_protocol::{Args, Batch};
 use emberkv_core::dispatch::Access as Locks;
+use emberkv_core::keyspace::hash::KeyHash;
 use emberkv_core::spec::{Flags, KeyFlags, Spec};
 
 use super::Executor;
+use super::preparing::Prepared;
 use crate::clients::client::Client;
 use crate::observability::hot_keys::{Access, Sample};
 
@@ -40,7 +42,8 @@ impl Sampling {
 }
 
 impl Executor {
-    /// Advances past the batch that is about to run, beginning with command `start`, and samples its due commands.
+    /// Advances past the batch that is about to run, beginning with command `start`, and samples its due commands. The
+    /// batch is prepared.
     #[inline]
     pub(super) fn sample(&mut self, client: &Client, batch: &Batch, input: &[u8], start: usize) {
         if self.sampling.is_due_within(batch.len() - start) {
@@ -48,7 +51,7 @@ impl Executor {
         }
     }
 
-    #[cold]
+    #[inline(always)]
     fn sample_some(&mut self, client: &Client, batch: &Batch, input: &[u8], start: usize) {
         let interval = self.sampling.interval as usize;
         if interval == 0 {
@@ -58,7 +61,15 @@ impl Executor {
         let mut at = start + self.sampling.left;
         while at < batch.len() {
             if client.is_authenticated {
-                self.sample_one(client.database, batch.command(at, input));
+                let (prepared, args) = (self.prepared[at - start], batch.command(at, input));
+                match prepared {
+                    Prepared { command: Some(command), hash: Some(hash), .. }
+                        if command.spec.accepts(args.len()) =>
+                    {
+                        self.add_sample(client.database, command.spec, args, (0, 1), hash);
+                    }
+                    _ => self.sample_one(client.database, args),
+                }
             }
             // The distance is random, with the interval as its mean, so that a periodic load cannot evade sampling.
             at += 1 + self.turn.random.below(2 * interval - 1);
@@ -66,8 +77,9 @@ impl Executor {
         self.sampling.left = at - batch.len();
     }
 
-    /// Counts the access of a command to one of its keys; it represents all accesses of one sampling interval.
-    fn sample_one(&mut self, database: usize, args: ember_protocol::Args<'_>) {
+    /// Samples a command that does not have exactly one key.
+    #[cold]
+    fn sample_one(&mut self, database: usize, args: Args<'_>) {
         let Ok(command) = self.server.registry.resolve(args) else { return };
         let spec = command.spec;
         let count = spec.key_positions(args).count();
@@ -76,21 +88,30 @@ impl Executor {
         }
         let chosen = self.turn.random.below(count);
         let Some(key) = spec.key_positions(args).nth(chosen).and_then(|at| args.get(at)) else { return };
+        self.add_sample(database, spec, args, (chosen, count), self.server.keyspace.hash(key));
+    }
+
+    /// Counts the access of a command to the key with number `chosen` of its `count` keys; it represents all accesses of
+    /// one sampling interval.
+    fn add_sample(
+        &mut self,
+        database: usize,
+        spec: &Spec,
+        args: Args<'_>,
+        (chosen, count): (usize, usize),
+        hash: KeyHash,
+    ) {
+        let Some(key) = spec.key_positions(args).nth(chosen).and_then(|at| args.get(at)) else { return };
         let is_read = spec.flags.contains(Flags::READONLY) || reads_key(spec, args, chosen);
         let weight = self.sampling.interval.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX));
-        let sample = Sample {
-            access: if is_read { Access::Read } else { Access::Write },
-            database,
-            key,
-            hash: self.server.keyspace.hash(key),
-            weight,
-        };
+        let access = if is_read { Access::Read } else { Access::Write };
+        let sample = Sample { access, database, key, hash, weight };
         self.server.workers[self.index].hot_keys.lock().add_sample(self.turn.now_ms, &sample);
     }
 }
 
 /// Returns whether a command that may write only reads its key with number `number`.
-fn reads_key(spec: &Spec, args: ember_protocol::Args<'_>, number: usize) -> bool {
+fn reads_key(spec: &Spec, args: Args<'_>, number: usize) -> bool {
     let flags = match Locks::of(spec) {
         Locks::One(_) => spec.keys.first().map(|keys| keys.flags),
         _ => spec.keys_with_flags(args).nth(number).map(|(_, flags)| flags),

@@ -261,7 +261,7 @@ impl Executor {
                 .and_then(|()| self.complete(command, None, client, guards, args, reply));
             // The call may have killed its own client, whose connection is then closed after the reply.
             closes |= matches!(result, Ok(Outcome::Close));
-            self.finish(command, result, args, Some(&client.view), reply);
+            self.finish(command, &result, args, Some(&client.view), reply);
             self.log_sizes(command, args, client.view.id, reply.len_bytes() - reply_start);
             take_back_if_silent(client, mark, reply);
             let bytes = (reply.len_bytes() - start_bytes) as u64;

@@ -250,7 +250,7 @@ impl Executor {
     ) {
         let result = error.map_or(Ok(super::session::Outcome::Done), Err);
         let args = waiter.call.command(0);
-        self.finish(command, result, args, None, reply);
+        self.finish(command, &result, args, None, reply);
         self.log_sizes(command, args, waiter.client_id, reply.len_bytes());
     }
 

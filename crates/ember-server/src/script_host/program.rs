@@ -431,7 +431,7 @@ impl CommandRunner for Host<'_> {
         let result = result.map(|(command, hash)| {
             self.has_effects |= !command.spec.flags.contains(Flags::READONLY);
             let result = self.executor.complete(command, hash, self.client, self.guards, args, reply);
-            self.executor.finish(command, result, args, Some(&self.client.view), reply);
+            self.executor.finish(command, &result, args, Some(&self.client.view), reply);
             if self.is_long {
                 self.release_locks();
             }

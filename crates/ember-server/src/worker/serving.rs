@@ -255,13 +255,18 @@ impl Worker {
         start: usize,
     ) {
         let (client, output) = (&mut connection.client, &mut connection.output);
-        self.connections.running = token;
-        let progress = attendance::with_others(&mut self.connections, || {
+        let progress = if self.executor.prepare(client, batch, input, start) {
+            self.connections.running = token;
+            let progress = attendance::with_others(&mut self.connections, || {
+                self.executor.run(token, client, batch, input, start, output)
+            });
+            self.connections.running = NO_TOKEN;
+            let missed = self.connections.missed.drain(..);
+            missed.for_each(|readiness| connection.record_readiness(&readiness));
+            progress
+        } else {
             self.executor.run(token, client, batch, input, start, output)
-        });
-        self.connections.running = NO_TOKEN;
-        let missed = self.connections.missed.drain(..);
-        missed.for_each(|readiness| connection.record_readiness(&readiness));
+        };
         // The memory is counted before the replies are sent: what a client has released, according to its reply, must
         // not count any more.
         self.executor.count_client_state(&connection.client);

@@ -68,6 +68,40 @@ fn a_pipeline_of_cold_keys_answers_in_order() {
     }
 }
 
+/// The number of turns of all workers' event loops, in a reply to INFO.
+fn turns(info: &Value) -> u64 {
+    let text = info.text();
+    let line = text.lines().find_map(|line| line.strip_prefix("eventloop_cycles:"));
+    line.unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn values_that_the_system_has_cached_are_read_in_the_turn_of_their_call() {
+    let info: &[&str] = &["INFO", "stats"];
+    for concurrent in ["yes", "no"] {
+        let server = start(&["--shards", "1", "--concurrent", concurrent]);
+        let mut client = server.client();
+        for call in
+            [&["GET", "one"][..], &["STRLEN", "two"], &["MGET", "one", "two", "one"], &["APPEND", "one", ""]]
+        {
+            // The system may deliver a pipeline in two parts, which are read in two turns.
+            let is_same_turn = (0..10).any(|_| {
+                for (key, number) in [("one", 1), ("two", 2)] {
+                    client.command(&["SET", key, &value(number)]);
+                    demote(&mut client, key);
+                }
+                let fetched = figure(&mut client, "fetches");
+                let replies = client.pipeline(&[info, call, &["GET", "two"], info]);
+                let replies = replies.unwrap();
+                assert_eq!(replies[2].text(), value(2));
+                assert!(figure(&mut client, "fetches") > fetched, "the value was cold: {call:?}");
+                turns(&replies[0]) == turns(&replies[3])
+            });
+            assert!(is_same_turn, "{call:?}, concurrent {concurrent}");
+        }
+    }
+}
+
 #[test]
 fn a_replaced_or_removed_value_does_not_reappear() {
     for mode in MODES {

@@ -39,8 +39,8 @@ pub struct FetchWaiter {
 }
 
 impl FetchWaiter {
-    /// Returns a caller that waits for no value yet. `on_end` is called once, possibly under a shard's lock, so it must
-    /// not take a shard's lock.
+    /// Returns a caller that waits for no value yet. `on_end` is called at most once ([`FetchWaiter::finish_requests`]),
+    /// possibly under a shard's lock, so it must not take a shard's lock.
     pub fn new(on_end: impl Fn(Option<&str>) + Send + Sync + 'static) -> Arc<FetchWaiter> {
         Arc::new(FetchWaiter {
             left: AtomicUsize::new(1),
@@ -53,9 +53,16 @@ impl FetchWaiter {
         self.left.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records that the caller has requested all values that it needs.
-    pub fn finish_requests(&self) {
-        self.finish_one(None);
+    /// Records that the caller has requested all values that it needs. Returns true if all have been read already: then
+    /// `on_end` is not called.
+    pub fn finish_requests(&self) -> bool {
+        // Pairs with the decrement of the thread that has read the last value.
+        let is_last = self.left.fetch_sub(1, Ordering::AcqRel) == 1;
+        if is_last && let Some(failure) = self.failure.get() {
+            (self.on_end)(Some(failure));
+            return false;
+        }
+        is_last
     }
 
     fn finish_one(&self, failure: Option<&str>) {
