@@ -30,9 +30,9 @@
 //!   entry owns. Whether a string is stored apart follows from the lengths of key and string and the expiry
 //!   (`Shape::of_string`).
 //! * The `Large` encoding's eight value bytes are an `Arc<Vec<u8>>` turned into a raw pointer; the entry holds that one
-//!   reference. The `Aggregate` encoding's are a `Box<Aggregate>` in raw form, which the entry owns. `Shared` is an
-//!   aggregate that a snapshot reads without the lock: an `Arc<Aggregate>` in raw form, until it is next changed.
-//! * The `External` encoding's are a [`Record`] in raw form, which the entry owns: its value is cold.
+//!   reference. Those of `Aggregate` are a `Box<Aggregate>` in raw form, which the entry owns. `Shared` is an aggregate
+//!   that a snapshot reads without the lock: an `Arc<Aggregate>` in raw form, until it is next changed.
+//! * The `External` encoding's eight value bytes are a [`Record`] in raw form, which the entry owns: its value is cold.
 //! * The type in the header is `String` exactly for the encodings of strings; for the others it is that of the value.
 //!   Only the type of a cold value may be any.
 //!

@@ -387,7 +387,7 @@ fn increx_adds_within_bounds_and_changes_the_expiry() {
         ("INCREX k BYINT -5 UBOUND 30", "*2 :50 :0"),
         ("INCREX k BYINT -25 UBOUND 30", "*2 :25 :-25"),
         ("INCREX k LBOUND 40 SATURATE", "*2 :40 :15"),
-        // The limits of integers are bounds.
+        // Without bounds in the call, the limits of integers are the bounds.
         ("SET k 9223372036854775800", "+OK"),
         ("INCREX k BYINT 100", "*2 :9223372036854775800 :0"),
         ("INCREX k BYINT 100 SATURATE", "*2 :9223372036854775807 :7"),
