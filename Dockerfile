@@ -10,7 +10,7 @@ COPY . .
 ARG EMBER_COMMIT=
 ENV EMBER_COMMIT=$EMBER_COMMIT
 RUN cargo build --release --locked -p ember-server -p ember-cli
-# Without debug symbols the programs have a fifth of their size.
+# Stripping the debug symbols reduces the programs to a fifth of their size.
 RUN scripts/strip-binaries.sh target/release dist
 
 FROM debian:bookworm-slim

@@ -29,7 +29,7 @@ NEAREST = 10
 NEIGHBORS = 100
 # Texts embedded between two writes, and per batch.
 BLOCK, BATCH = 2048, 64
-# The number of neighbors of a gloss that a new vector is a mean of, and the number they are chosen from.
+# A new vector is the mean of MIXED neighbors of a gloss, chosen from its AROUND nearest.
 MIXED, AROUND = 8, 32
 STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 # The number of vectors in a trial of a strength.

@@ -109,7 +109,7 @@ impl Client {
         self.has_error_code = true;
     }
 
-    /// Makes a lost connection be reopened, once per command.
+    /// Enables reconnecting after a lost connection, at most once per command.
     pub(crate) fn set_interactive(&mut self) {
         self.is_interactive = true;
     }

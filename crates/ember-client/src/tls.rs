@@ -229,7 +229,7 @@ pub(crate) fn explain(error: &Error) -> String {
     }
 }
 
-/// The message for a certificate in a format older than 1996, as issued by `openssl x509 -req` without `-extfile`.
+/// The message for a certificate of X.509 version 1 or 2, as issued by `openssl x509 -req` without `-extfile`.
 const OLD_VERSION: &str =
     "has X.509 version 1 or 2, without extensions, but version 3 is required: reissue it with extensions";
 

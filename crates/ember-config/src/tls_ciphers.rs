@@ -54,7 +54,7 @@ fn named(text: &str, known: &[(&str, &SupportedCipherSuite)]) -> Result<Vec<Supp
     let find = |name: &str| {
         let found = known.iter().find(|(known, _)| *known == name).map(|&(_, suite)| *suite);
         let names = || known.iter().map(|&(name, _)| name).collect::<Vec<_>>().join(":");
-        found.ok_or_else(|| format!("argument must be names out of {} separated by colons", names()))
+        found.ok_or_else(|| format!("argument must be a colon-separated list of these names: {}", names()))
     };
     text.split(':').map(find).collect()
 }

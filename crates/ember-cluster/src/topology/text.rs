@@ -344,7 +344,7 @@ pub(crate) fn name_of(text: &str) -> Result<Name, String> {
 pub(crate) fn number_of<N: std::str::FromStr>(text: &str, what: &str) -> Result<N, String> {
     let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let number = if is_plain { text.parse().ok() } else { None };
-    number.ok_or_else(|| format!("'{}' is not a number for {what}", text.escape_default()))
+    number.ok_or_else(|| format!("'{}' is not a valid number for {what}", text.escape_default()))
 }
 
 /// Returns the text if it can be a part of a line, otherwise an error.

@@ -135,10 +135,10 @@ pub fn index_range(start: i64, end: i64, len: usize) -> std::ops::Range<usize> {
     if start > end { 0..0 } else { start as usize..end as usize + 1 }
 }
 
-/// The number of arguments up to which a call is always short.
+/// The maximum number of arguments for which a call is always short.
 const FEW_ARGUMENTS: usize = 1024;
 
-/// The number of digits of a count of elements up to which the call is always short.
+/// The maximum number of digits of a count of elements for which the call is always short.
 const SMALL_COUNT_DIGITS: usize = 3;
 
 /// Returns whether a call may be long-running because it has many arguments.

@@ -11,7 +11,7 @@ use crate::types::Variant;
 /// The default value of `COUNT`.
 const COUNT_DEFAULT: usize = 10;
 
-/// The number of elements up to which a call is always short.
+/// The maximum number of elements for which a call is always short.
 pub(crate) const FEW_ELEMENTS: usize = 1024;
 
 /// The options that follow the key and the cursor.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::live_query::Receiver;
 use crate::memory::size_class;
 
-/// The number of receivers up to which a removal searches the list; a larger list has a table of the receivers'
+/// The maximum number of receivers for which a removal searches the list; a larger list has a table of the receivers'
 /// positions.
 const LISTED_MAX: usize = 64;
 

@@ -147,8 +147,7 @@ pub struct ClockReading {
 }
 
 impl ClockReading {
-    /// The maximum difference in ms by which a clock may be later than the moment: such a clock is read as used at the
-    /// moment.
+    /// A clock that is ahead of the time of reading by at most this many ms is read as used at that time.
     const AHEAD_MAX_MS: i64 = 24 * 3600 * 1000;
 
     /// Returns the counter of uses in `clock`; `None` if the policy counts no uses.

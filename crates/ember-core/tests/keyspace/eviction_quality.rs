@@ -301,7 +301,7 @@ fn sampled_lru_is_close_to_exact_lru() {
 
 #[test]
 fn lfu_beats_exact_lru_on_stable_popularity() {
-    // With a constant popularity, frequency is what counts: LFU should close part of the gap between LRU and the best
+    // If popularity is constant, only frequency matters: LFU should close part of the gap between LRU and the best
     // ratio.
     for s in [0.8, 0.99, 1.2] {
         let (ours, exact) = compare(EvictionPolicy::AllkeysLfu, s, None, FAST);

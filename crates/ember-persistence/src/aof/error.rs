@@ -97,7 +97,7 @@ impl Display for AofError {
             AofError::Disk(error) => write!(f, "{error}"),
             AofError::Manifest { file, error } => write!(
                 f,
-                "{} {error}; restore a backup of it, or write one line for each file in the directory",
+                "{} {error}; restore a backup of it, or rewrite it with one line for each file in the directory",
                 file.display()
             ),
             AofError::Missing(file) => write!(

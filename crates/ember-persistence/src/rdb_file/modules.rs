@@ -18,7 +18,7 @@ pub struct SkippedData {
     pub module: String,
     /// The number of keys with values of the module.
     pub keys: u64,
-    /// The number of auxiliary blocks that contain something.
+    /// The number of auxiliary blocks that are not empty.
     pub blocks: u64,
 }
 

@@ -238,7 +238,7 @@ impl<'f> Files<'f> {
             match commands.next(&mut unit) {
                 Ok(Part::Time(at_s)) => last_s = Some(at_s),
                 Ok(Part::Unit | Part::Origin(_)) => {}
-                // What precedes damage can be restored.
+                // Data before the damage can be restored.
                 Ok(Part::End) | Err(_) => return last_s,
             }
         }

@@ -24,7 +24,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
 
 /// The number of elements that the test adds.
 const ELEMENTS: u64 = 100_000;
-/// The number of elements up to which a sparse HyperLogLog is compared with a dense one.
+/// The maximum number of elements for which a sparse HyperLogLog is compared with a dense one.
 const SPARSE_ELEMENTS: u64 = 1_000;
 /// The standard error of an estimate from 16384 registers: 1.04 / √16384.
 const STANDARD_ERROR: f64 = 1.04 / 128.0;

@@ -23,7 +23,7 @@ use crate::types::{Aggregate, Collection};
 
 const UNION_COMPLEXITY: &str =
     "O(N)+O(M*log(M)), N being the number of members in all sets and M in the result.";
-const INTER_COMPLEXITY: &str = "O(N*K)+O(M*log(M)), N being the number of members in the smallest set, K of sets and M of members in the result.";
+const INTER_COMPLEXITY: &str = "O(N*K)+O(M*log(M)), N being the number of members in the smallest set, K the number of sets and M the number of members in the result.";
 const DIFF_COMPLEXITY: &str =
     "O(L + (N-K)log(N)), L being the number of members in all sets, N in the first one and K in the result.";
 
@@ -97,7 +97,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             name: "zintercard",
             summary: "Returns the number of members in the intersection of several sorted sets.",
             since: "7.0.0",
-            complexity: "O(N*K), N being the number of members in the smallest set and K of sets.",
+            complexity: "O(N*K), N being the number of members in the smallest set and K the number of sets.",
             syntax: "numkeys key [key ...] [LIMIT limit]",
             example: Example { given: GIVEN, call: "ZINTERCARD 2 one two", reply: "(integer) 1" },
             ..READ

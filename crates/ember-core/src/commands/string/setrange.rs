@@ -31,7 +31,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[Command::new(
     Run::KeysOrLong { long_if: may_be_long, run: setrange },
 )];
 
-/// The number of digits of an offset up to which padding is always short.
+/// The maximum number of digits of an offset for which padding is always short.
 const SMALL_OFFSET_DIGITS: usize = 6;
 
 fn may_be_long(args: Args<'_>) -> bool {

@@ -89,10 +89,10 @@ fn shape(args: Args<'_>) -> Result<Shape, CommandError> {
         _ => Kind::Flat,
     };
     if kind != "IVF" && (lists.is_some() || probes.is_some()) {
-        return Err("ERR NLIST and NPROBE are for indexes of type IVF".into());
+        return Err("ERR NLIST and NPROBE apply only to indexes of type IVF".into());
     }
     if kind != "HNSW" && (links.is_some() || build_width.is_some() || search_width.is_some()) {
-        return Err("ERR M, EF_CONSTRUCTION and EF_SEARCH are for indexes of type HNSW".into());
+        return Err("ERR M, EF_CONSTRUCTION and EF_SEARCH apply only to indexes of type HNSW".into());
     }
     shape.tuning = Some(Tuning {
         build_width: build_width.unwrap_or(TUNING_DEFAULT.build_width),

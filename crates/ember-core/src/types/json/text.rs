@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 use super::numbers::Number;
 use super::packed::{self, View};
 
-/// The number of members up to which their names are compared in pairs: hashing them would take longer.
+/// The maximum number of members whose names are compared pairwise. With so few members, hashing the names takes longer.
 const PAIRED_MEMBERS_MAX: usize = 16;
 
 /// A value that was parsed from a text.

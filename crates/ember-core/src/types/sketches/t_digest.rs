@@ -30,7 +30,7 @@ const NODES_ADDED: usize = 10;
 /// It is quadratic on equal numbers.
 const SORT_STEPS: usize = 8;
 
-/// The number of nodes up to which that quicksort may take any number of steps.
+/// The maximum number of nodes for which the quicksort may take any number of steps.
 const SORTED_NODES_MAX: usize = 2048;
 
 /// The size of RedisBloom's structure of which `TDIGEST.INFO` reports a part, and that of a node.

@@ -19,9 +19,9 @@ const MATCHED_BYTES_PER_STEP: usize = 4;
 /// A condition.
 #[derive(Clone, Debug)]
 pub enum Filter {
-    /// One of the conditions.
+    /// At least one of the conditions is true.
     Any(Vec<Filter>),
-    /// All of the conditions.
+    /// All of the conditions are true.
     All(Vec<Filter>),
     /// The opposite of the condition.
     Not(Box<Filter>),
