@@ -29,8 +29,8 @@ fn arrindex(call: &mut Call<'_, '_>) -> AttemptResult {
     }
     let bound = |arg| if call.args.len() > arg { access::integer(call.args, arg) } else { Ok(0) };
     let (start, stop) = (bound(4)?, bound(5)?);
+    let wanted = parse(call.args.at(3)).map_err(|error| CommandError::from(format!("ERR {error}")))?;
     access::read(call, 1, |json, args, reply| {
-        let wanted = parse(args.at(3)).map_err(|error| CommandError::from(format!("ERR {error}")))?;
         let Some(json) = json else { return Err(missing_path(args.at(2))) };
         let path = access::path(args, 2)?;
         let doc = json.packed();

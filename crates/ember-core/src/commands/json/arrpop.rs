@@ -6,6 +6,7 @@ use crate::call::{Attempt, AttemptResult, Call, DataCommand, Run};
 use crate::error::CommandError;
 use crate::spec::{Command, Example, Flags, KeyFlags, KeySpec, Spec};
 use crate::types::json::packed::{self, View};
+use crate::types::json::path::Path;
 use crate::types::json::{Change, print};
 
 const ARRPOP: Spec = Spec {
@@ -58,13 +59,13 @@ fn arrpop(call: &mut Call<'_, '_>) -> AttemptResult {
     }
     let default = if args.get(arg).is_some() { -1 } else { i64::MAX };
     let index = args.get(arg + 1).and_then(ember_protocol::number::parse_i64).unwrap_or(default);
+    if args.get(arg).is_none_or(Path::is_legacy_text) && shape != Shape::Text {
+        return Err("Legacy paths are supported only with FORMAT STRINGS".into());
+    }
     if access::is_long_edit(call)? {
         return Ok(Attempt::Offload);
     }
     let path = access::path(args, arg);
-    if path.as_ref().is_ok_and(|path| path.is_legacy) && shape != Shape::Text {
-        return Err("Legacy paths are supported only with FORMAT STRINGS".into());
-    }
     if call.keys.entry(1).is_none() {
         return Err(MISSING_KEY.into());
     }

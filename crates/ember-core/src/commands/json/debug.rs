@@ -63,7 +63,7 @@ fn help(call: &mut Call<'_, '_>) -> CommandResult {
     const HELP: [&str; 2] =
         ["MEMORY <key> [path] - reports memory usage", "HELP                - this message"];
     call.reply.array(HELP.len());
-    HELP.iter().for_each(|line| call.reply.simple(line));
+    HELP.iter().for_each(|line| call.reply.bulk(line.as_bytes()));
     Ok(())
 }
 

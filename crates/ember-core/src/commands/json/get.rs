@@ -175,10 +175,9 @@ fn print_found(
 /// Appends an object with a member for each path. Invalid paths are left out. If one of the paths is not a legacy path,
 /// all values are arrays.
 fn print_paths(json: &Json, options: &Options<'_>, text: &mut Vec<u8>) -> Result<(), CommandError> {
-    let parsed = options.paths.iter().map(|path| Path::parse(path));
-    let is_legacy = parsed.clone().all(|path| path.is_ok_and(|path| path.is_legacy));
+    let is_legacy = options.paths.iter().all(|path| Path::is_legacy_text(path));
     let mut members: Vec<(Cow<'_, str>, Vec<usize>)> = Vec::new();
-    for path in parsed.flatten() {
+    for path in options.paths.iter().flat_map(|path| Path::parse(path)) {
         let mut found = select(json, &path)?;
         if is_legacy {
             found.truncate(1);

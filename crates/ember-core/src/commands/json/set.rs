@@ -51,6 +51,11 @@ pub(super) enum Condition {
 /// The error for a path in a document that does not exist.
 pub(super) const NOT_AT_ROOT: &str = "ERR new objects must be created at the root";
 
+/// Returns the error of an option without its argument.
+fn wrong_arity(is_set: bool) -> CommandError {
+    CommandError::WrongArity(if is_set { "json.set" } else { "json.merge" }.into())
+}
+
 /// Parses the options after the value; NX and XX only if `allows_conditions`.
 pub(super) fn options(args: Args<'_>, allows_conditions: bool) -> Result<Condition, CommandError> {
     let mut condition = Condition::Always;
@@ -58,7 +63,7 @@ pub(super) fn options(args: Args<'_>, allows_conditions: bool) -> Result<Conditi
     while let Some(word) = args.get(arg) {
         arg += 1;
         if word.eq_ignore_ascii_case(b"FORMAT") {
-            let format = args.get(arg).ok_or(CommandError::Syntax)?;
+            let format = args.get(arg).ok_or_else(|| wrong_arity(allows_conditions))?;
             if ![&b"JSON"[..], b"STRING"].contains(&format) {
                 return Err("ERR wrong format".into());
             }
@@ -187,13 +192,18 @@ fn set_several(call: &mut Call<'_, '_>, parsed: Vec<Result<Parsed, String>>) -> 
         if current.is_none() && !is_root {
             return Err(NOT_AT_ROOT.into());
         }
-        let (path, parsed) = (path?, parsed?);
+        let path = path?;
         let place = *places.entry(args.at(arg)).or_insert_with(|| {
             let json = current.unwrap_or_default();
             pending.push(Pending { arg, json, is_changed: false });
             pending.len() - 1
         });
         let key = &mut pending[place];
+        // An error of the path comes before one of the value.
+        if !is_root && parsed.is_err() {
+            set_in(&mut key.json.clone(), &path, &Parsed::null(), Condition::Always)?;
+        }
+        let parsed = parsed?;
         key.is_changed |= if is_root {
             key.json = Json::new(parsed.packed);
             true

@@ -20,6 +20,13 @@ pub struct Parsed {
     pub depth: usize,
 }
 
+impl Parsed {
+    /// Returns null.
+    pub fn null() -> Parsed {
+        Parsed { packed: packed::NULL_VALUE.to_vec(), depth: 0 }
+    }
+}
+
 /// Parses a JSON text. Nesting is limited to 128 containers.
 ///
 /// # Errors
