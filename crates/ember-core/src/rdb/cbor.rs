@@ -11,6 +11,7 @@
 //! is the text that Redis prints.
 
 use super::format::LoadError;
+use crate::types::json::floats::{bfloat, half, shortest, shortest_of_single};
 use crate::types::json::{Number, print_number, print_string};
 
 /// The types of values.
@@ -25,9 +26,6 @@ const OTHER: u8 = 7;
 
 /// RedisJSON's tag of arrays of bfloat16 numbers, which RFC 8746 does not have.
 const BFLOAT: u64 = 0x1_0000;
-
-/// The maximum number of significant decimal digits of a float of two bytes.
-const HALF_DIGITS_MAX: i32 = 5;
 
 const INVALID: LoadError = LoadError::Corrupt("the CBOR of a JSON document is invalid");
 const TOO_DEEP: LoadError = LoadError::Corrupt("a JSON document is nested too deeply");
@@ -168,55 +166,6 @@ fn print_double(number: f64, text: &mut Vec<u8>) {
     }
 }
 
-/// Returns the number with these bits of IEEE 754's format of two bytes.
-fn half(bits: u16) -> f64 {
-    let mantissa = f64::from(bits & 0x3ff);
-    let size = match i32::from((bits >> 10) & 0x1f) {
-        0 => mantissa * 2f64.powi(-24),
-        31 if mantissa == 0.0 => f64::INFINITY,
-        31 => f64::NAN,
-        exponent => (mantissa + 1024.0) * 2f64.powi(exponent - 25),
-    };
-    if bits >> 15 == 1 { -size } else { size }
-}
-
-/// Returns the number with these bits of the format bfloat16.
-fn bfloat(bits: u16) -> f64 {
-    f32::from_bits(u32::from(bits) << 16).into()
-}
-
-/// Returns the double nearest to the shortest decimal fraction that identifies a float of four bytes.
-fn shortest_of_single(number: f32) -> f64 {
-    if number.is_finite() {
-        number.to_string().parse().expect("a printed float is a number")
-    } else {
-        f64::NAN
-    }
-}
-
-/// Returns the double nearest to the shortest decimal fraction that identifies a float of two bytes, which `value_of`
-/// returns for its bits.
-fn shortest(bits: u16, value_of: impl Fn(u16) -> f64) -> f64 {
-    let number = value_of(bits);
-    if !number.is_finite() || number.fract() == 0.0 {
-        return number;
-    }
-    // A fraction has neighbors on both sides, and all numbers between the midpoints to them are rounded to it, and so
-    // are the midpoints themselves if its last bit is 0.
-    let size = number.abs();
-    let low = f64::midpoint(value_of((bits & 0x7fff) - 1), size);
-    let high = f64::midpoint(size, value_of((bits & 0x7fff) + 1));
-    let is_even = bits & 1 == 0;
-    let magnitude = size.log10().floor() as i32;
-    let mut rounded = (1..=HALF_DIGITS_MAX).map(|digits| {
-        let scale = 10f64.powi(digits - 1 - magnitude);
-        (size * scale).round() / scale
-    });
-    let found =
-        rounded.find(|&number| low < number && number < high || is_even && (number == low || number == high));
-    found.unwrap_or(size).copysign(number)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,22 +206,6 @@ mod tests {
             (b"\xd8\x54\x42\x00\x7c", "[null]"),
         ] {
             assert_eq!(text(cbor), expected);
-        }
-    }
-
-    #[test]
-    fn the_shortest_fraction_identifies_every_float_of_two_bytes() {
-        for (value_of, count) in [(half as fn(u16) -> f64, 0x7c00), (bfloat as fn(u16) -> f64, 0x7f80)] {
-            for bits in 0..count {
-                let found = shortest(bits, value_of);
-                let nearest = (bits.saturating_sub(1)..=bits + 1)
-                    .min_by(|&one, &other| {
-                        let distance = |bits| (value_of(bits) - found).abs();
-                        distance(one).total_cmp(&distance(other)).then((one & 1).cmp(&(other & 1)))
-                    })
-                    .unwrap();
-                assert_eq!(nearest, bits, "{found}");
-            }
         }
     }
 

@@ -97,6 +97,29 @@ fn documents_are_set_and_read() {
 }
 
 #[test]
+fn arrays_of_numbers_are_given_a_type_of_floats() {
+    check_on_document(&[
+        ("JSON.SET k $.a [0.3,3.14159,1,-42.42] FPHA FP16", "+OK"),
+        ("JSON.GET k .a", "$20 [0.3,3.14,1.0,-42.4]"),
+        ("JSON.SET k $.a [257.0,0.3,2.125] fpha bf16", "+OK"),
+        ("JSON.GET k .a", "$16 [256.0,0.3,2.13]"),
+        ("JSON.SET k $.a [12.345678912,0.3] NX FPHA FP32", "$-1"),
+        ("JSON.SET k $.a [12.345678912,0.3] FPHA FP16 FPHA FP32 XX", "+OK"),
+        ("JSON.GET k .a", "$15 [12.345679,0.3]"),
+        ("JSON.SET k $.a [12.345678912,1] FORMAT JSON FPHA FP64", "+OK"),
+        ("JSON.GET k .a", "$18 [12.345678912,1.0]"),
+        // Other numbers keep their values: alone, or in an array with other values.
+        ("JSON.SET k $.a {\"x\":3.14159,\"y\":[3.14159,\"s\"],\"z\":[[3.14159],[]]} FPHA FP16", "+OK"),
+        ("JSON.GET k .a", r#"$47 {"x":3.14159,"y":[3.14159,"s"],"z":[[3.14],[]]}"#),
+        ("JSON.SET k $.a [1,65520] FPHA FP16", "-value out of range for F16 at line 1 column 9"),
+        ("JSON.SET k $.a [1e39] FPHA FP32", "-value out of range for F32 at line 1 column 6"),
+        ("JSON.SET k $.a [1] FPHA FP8", "-ERR invalid FPHA type"),
+        ("JSON.SET k $.a [1] FPHA", "-ERR wrong number of arguments for 'json.set' command"),
+        ("JSON.MERGE k $.a [1] FPHA FP16", "-ERR syntax error"),
+    ]);
+}
+
+#[test]
 fn numbers_are_changed_exactly() {
     check_on_document(&[
         ("JSON.NUMINCRBY k $.a 1", "$3 [2]"),

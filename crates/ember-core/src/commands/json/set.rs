@@ -10,7 +10,7 @@ use crate::keys::Edited;
 use crate::spec::{Command, Example, KeyFlags, KeySpec, Spec};
 use crate::types::json::packed::{self, View};
 use crate::types::json::path::{Last, Path};
-use crate::types::json::{Change, Json, Parsed, parse};
+use crate::types::json::{Change, FloatType, Json, Parsed, parse, parse_as};
 
 pub(crate) const COMMANDS: &[DataCommand] = &[
     Command::new(
@@ -19,7 +19,7 @@ pub(crate) const COMMANDS: &[DataCommand] = &[
             summary: "Sets the value at a path of a JSON document, creating the document or a member of it.",
             complexity: "O(M + N) for a value of M bytes and a document of N bytes.",
             arity: -4,
-            syntax: "key path value [NX | XX] [FORMAT format]",
+            syntax: "key path value [NX | XX] [FORMAT format] [FPHA <FP16 | BF16 | FP32 | FP64>]@8.8.0",
             example: Example { given: &[], call: "JSON.SET user $ '{\"name\":\"Ann\"}'", reply: "OK" },
             ..EDIT
         },
@@ -56,32 +56,43 @@ fn wrong_arity(is_set: bool) -> CommandError {
     CommandError::WrongArity(if is_set { "json.set" } else { "json.merge" }.into())
 }
 
-/// Parses the options after the value; NX and XX only if `allows_conditions`.
-pub(super) fn options(args: Args<'_>, allows_conditions: bool) -> Result<Condition, CommandError> {
-    let mut condition = Condition::Always;
+/// The options of JSON.SET.
+pub(super) struct Options {
+    condition: Condition,
+    /// The type of the numbers in arrays that have only numbers.
+    floats: Option<FloatType>,
+}
+
+/// Parses the options after the value; those other than FORMAT only if `is_set`.
+pub(super) fn options(args: Args<'_>, is_set: bool) -> Result<Options, CommandError> {
+    let (mut condition, mut floats) = (Condition::Always, None);
     let mut arg = 4;
     while let Some(word) = args.get(arg) {
         arg += 1;
         if word.eq_ignore_ascii_case(b"FORMAT") {
-            let format = args.get(arg).ok_or_else(|| wrong_arity(allows_conditions))?;
+            let format = args.get(arg).ok_or_else(|| wrong_arity(is_set))?;
             if ![&b"JSON"[..], b"STRING"].contains(&format) {
                 return Err("ERR wrong format".into());
             }
             arg += 1;
-        } else if allows_conditions && condition == Condition::Always && word.eq_ignore_ascii_case(b"NX") {
+        } else if is_set && condition == Condition::Always && word.eq_ignore_ascii_case(b"NX") {
             condition = Condition::IfMissing;
-        } else if allows_conditions && condition == Condition::Always && word.eq_ignore_ascii_case(b"XX") {
+        } else if is_set && condition == Condition::Always && word.eq_ignore_ascii_case(b"XX") {
             condition = Condition::IfExists;
+        } else if is_set && word.eq_ignore_ascii_case(b"FPHA") {
+            let name = args.get(arg).ok_or_else(|| wrong_arity(is_set))?;
+            floats = Some(FloatType::parse(name).ok_or("ERR invalid FPHA type")?);
+            arg += 1;
         } else {
             return Err(CommandError::Syntax);
         }
     }
-    Ok(condition)
+    Ok(Options { condition, floats })
 }
 
 fn set(args: Args<'_>) -> Result<Locked<'_>, CommandError> {
-    let condition = options(args, true)?;
-    let parsed = parse(args.at(3));
+    let Options { condition, floats } = options(args, true)?;
+    let parsed = parse_as(args.at(3), floats);
     Ok(Box::new(move |call| {
         let exists = call.keys.key(1).value::<Json>().map_err(other_type)?.is_some();
         let parsed = parsed?;

@@ -5,6 +5,7 @@
 //! ([`edit`]). `docs/decisions/json-documents.md` compares this form with trees of nodes.
 
 mod edit;
+pub(crate) mod floats;
 mod numbers;
 pub mod packed;
 pub mod path;
@@ -16,9 +17,10 @@ use crate::types::collection::Collection;
 use crate::types::value::ValueType;
 
 pub use edit::{Change, DOCUMENT_BYTES_MAX, EditError};
+pub use floats::FloatType;
 pub use numbers::Number;
 pub use text::{
-    Format, Parsed, parse, parse_number, print, print_as, print_list, print_number, print_string,
+    Format, Parsed, parse, parse_as, parse_number, print, print_as, print_list, print_number, print_string,
 };
 
 /// A JSON document.

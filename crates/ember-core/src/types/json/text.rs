@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
+use super::floats::FloatType;
 use super::numbers::Number;
 use super::packed::{self, View};
 
@@ -32,10 +33,18 @@ impl Parsed {
 /// # Errors
 /// Returns the description of the error, with its position.
 pub fn parse(text: &[u8]) -> Result<Parsed, String> {
+    parse_as(text, None)
+}
+
+/// Like [`parse`]; all numbers of arrays that have only numbers become floats of this type.
+///
+/// # Errors
+/// As [`parse`], and for a number that is too large for the type.
+pub fn parse_as(text: &[u8], floats: Option<FloatType>) -> Result<Parsed, String> {
     let text = std::str::from_utf8(text).map_err(|_| "Couldn't parse as UTF-8 string".to_owned())?;
     let mut parsed = Parsed { packed: Vec::with_capacity(text.len()), depth: 0 };
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = Value { parsed: &mut parsed, depth: 0 };
+    let value = Value { parsed: &mut parsed, depth: 0, floats };
     value
         .deserialize(&mut deserializer)
         .and_then(|()| deserializer.end())
@@ -60,6 +69,7 @@ pub fn parse_number(text: &[u8]) -> Result<Option<Number>, String> {
 struct Value<'p> {
     parsed: &'p mut Parsed,
     depth: usize,
+    floats: Option<FloatType>,
 }
 
 impl Value<'_> {
@@ -121,9 +131,24 @@ impl<'de> Visitor<'de> for Value<'_> {
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut elements: A) -> Result<(), A::Error> {
         let depth = self.enter();
         let at = packed::open(&mut self.parsed.packed, false);
-        let mut count = 0;
-        while elements.next_element_seed(Value { parsed: self.parsed, depth })?.is_some() {
+        let (mut count, mut floats) = (0, self.floats);
+        let mut next = self.parsed.packed.len();
+        while elements.next_element_seed(Value { parsed: self.parsed, depth, floats: self.floats })?.is_some()
+        {
             count += 1;
+            if let Some(own) = floats {
+                match packed::view(&self.parsed.packed, next) {
+                    View::Number(number) if own.round(number.as_f64()).is_none() => {
+                        return Err(A::Error::custom(format_args!("value out of range for {}", own.name())));
+                    }
+                    View::Number(_) => {}
+                    _ => floats = None,
+                }
+                next = self.parsed.packed.len();
+            }
+        }
+        if let Some(floats) = floats {
+            round_elements(&mut self.parsed.packed, at, floats);
         }
         packed::close(&mut self.parsed.packed, at, count);
         Ok(())
@@ -133,8 +158,8 @@ impl<'de> Visitor<'de> for Value<'_> {
         let depth = self.enter();
         let at = packed::open(&mut self.parsed.packed, true);
         let mut count = 0;
-        while members.next_key_seed(Value { parsed: self.parsed, depth })?.is_some() {
-            members.next_value_seed(Value { parsed: self.parsed, depth })?;
+        while members.next_key_seed(Value { parsed: self.parsed, depth, floats: None })?.is_some() {
+            members.next_value_seed(Value { parsed: self.parsed, depth, floats: self.floats })?;
             count += 1;
         }
         let out = &mut self.parsed.packed;
@@ -144,6 +169,19 @@ impl<'de> Visitor<'de> for Value<'_> {
         let count = merge_members(out, at, count);
         packed::close(out, at, count);
         Ok(())
+    }
+}
+
+/// Replaces the numbers in the array at `at`, which is not closed yet, by floats of a type, for which none is too large.
+fn round_elements(out: &mut Vec<u8>, at: usize, floats: FloatType) {
+    let elements = out.split_off(at + 2);
+    let mut next = 0;
+    while next < elements.len() {
+        if let View::Number(number) = packed::view(&elements, next) {
+            let rounded = floats.round(number.as_f64()).expect("the number is not too large");
+            packed::push_number(out, Number::Double(rounded));
+        }
+        next = packed::end(&elements, next);
     }
 }
 
