@@ -11,13 +11,18 @@
 //! delete-slots <slots>
 //! flush-slots <name>
 //! replicate <name> <name of the primary>
+//! serve <name> <number of its data> <version>
+//! promote <name>:<number of its data> <name of the primary> <version>
+//! in-sync <name of the primary> <number of its data> <version> async
+//! in-sync <name of the primary> <number of its data> <version> sync <name>:<number of its data>…
 //! ```
 
 use std::ops::RangeInclusive;
 
-use crate::node::{Address, Name, Node, Role};
+use crate::node::{Address, DataSet, Name, Node, Role, ShardState};
 use crate::topology::text::{
-    address_word, name_of, names_of, parse_address, parse_slots, ranges_text, words_of,
+    address_word, in_sync_text, name_of, names_of, number_of, parse_address, parse_data, parse_in_sync,
+    parse_slots, ranges_text, words_of,
 };
 
 /// A change of the topology.
@@ -68,6 +73,31 @@ pub enum Change {
         /// Its primary.
         primary: Name,
     },
+    /// A primary serves its slots with these data, because no replica is to take them over.
+    Serve {
+        /// The data of the primary.
+        data: DataSet,
+        /// The expected version of the state of its shard.
+        version: u64,
+    },
+    /// A replica takes over the slots of its primary, which becomes a replica of it.
+    Promote {
+        /// The data of the replica.
+        data: DataSet,
+        /// Its primary.
+        primary: Name,
+        /// The expected version of the state of the shard.
+        version: u64,
+    },
+    /// A primary waits for the acknowledgements of these replicas from now on.
+    InSync {
+        /// The data of the primary.
+        data: DataSet,
+        /// The expected version of the state of its shard.
+        version: u64,
+        /// The replicas, or `None` if it waits for none.
+        replicas: Option<Vec<DataSet>>,
+    },
 }
 
 impl Change {
@@ -87,6 +117,7 @@ impl Change {
                     address: address.clone(),
                     role: Role::Primary,
                     epoch: 0,
+                    state: ShardState::default(),
                 };
                 format!("address {name} {}", address_word(&node))
             }
@@ -96,6 +127,15 @@ impl Change {
             Change::DeleteSlots(slots) => format!("delete-slots{}", ranges_text(slots)),
             Change::FlushSlots(name) => format!("flush-slots {name}"),
             Change::Replicate { replica, primary } => format!("replicate {replica} {primary}"),
+            Change::Serve { data: DataSet { node, incarnation }, version } => {
+                format!("serve {node} {incarnation} {version}")
+            }
+            Change::Promote { data, primary, version } => {
+                format!("promote {data} {primary} {version}")
+            }
+            Change::InSync { data: DataSet { node, incarnation }, version, replicas } => {
+                format!("in-sync {node} {incarnation} {version} {}", in_sync_text(replicas.as_deref()))
+            }
         }
     }
 
@@ -113,7 +153,8 @@ impl Change {
             ["join", name, address, ref slots @ ..] => {
                 let (name, (address, shard)) = (name_of(name)?, parse_address(address)?);
                 let shard = shard.unwrap_or(name);
-                let node = Box::new(Node { name, shard, address, role: Role::Primary, epoch: 0 });
+                let (role, state) = (Role::Primary, ShardState::default());
+                let node = Box::new(Node { name, shard, address, role, epoch: 0, state });
                 Change::Join { node, slots: slots_of(slots)? }
             }
             ["address", name, address] => {
@@ -131,6 +172,20 @@ impl Change {
             ["replicate", replica, primary] => {
                 Change::Replicate { replica: name_of(replica)?, primary: name_of(primary)? }
             }
+            ["serve", node, incarnation, version] => {
+                let data = DataSet { node: name_of(node)?, incarnation: number_of(incarnation, "the data")? };
+                Change::Serve { data, version: number_of(version, "a version")? }
+            }
+            ["promote", data, primary, version] => Change::Promote {
+                data: parse_data(data)?,
+                primary: name_of(primary)?,
+                version: number_of(version, "a version")?,
+            },
+            ["in-sync", node, incarnation, version, ref replicas @ ..] => Change::InSync {
+                data: DataSet { node: name_of(node)?, incarnation: number_of(incarnation, "the data")? },
+                version: number_of(version, "a version")?,
+                replicas: parse_in_sync(replicas)?,
+            },
             _ => {
                 let kind = beginning_of(line);
                 return Err(format!("'{kind}' is not a change of a topology"));

@@ -8,6 +8,9 @@
 
 pub mod change;
 pub mod consensus;
+mod failover;
+pub mod in_sync;
+pub mod lease;
 pub mod member;
 pub mod message;
 pub mod node;

@@ -16,8 +16,10 @@ use std::net::SocketAddr;
 
 use crate::change::Change;
 use crate::consensus::{Log, LogWrite, Raft, RaftRole, Vote};
+use crate::failover::Watch;
+use crate::lease::{Leases, Renewal, Report, Timing};
 use crate::message::{Answer, Meeting, Message, Parcel, Verdict};
-use crate::node::{Address, Name, Node};
+use crate::node::{Address, DataSet, Name, Node};
 use crate::topology::{Topology, parse_shared, shared_lines};
 
 /// The number of election timeouts after which a change without a result fails. An election takes up to two, and the
@@ -74,6 +76,8 @@ pub struct Outputs {
     pub messages: Vec<(Recipient, Parcel)>,
     /// The results of proposals, by their tickets. They are valid as soon as the topology of these outputs is in use.
     pub results: Vec<(u64, Result<(), String>)>,
+    /// The replica of this node, with the number of its data, that wants to take over the slots of this node.
+    pub cede_to: Option<DataSet>,
     /// Lines for the log of the server.
     pub notes: Vec<String>,
 }
@@ -106,6 +110,18 @@ enum Origin {
     Address,
     /// A listed node that is a member of another group.
     Stray(Name),
+    /// This node, about its shard. Its outcome follows from the topology.
+    Shard,
+}
+
+/// A wait of this node until its primary hands its slots over.
+#[derive(Debug)]
+struct Takeover {
+    ticket: u64,
+    primary: Name,
+    incarnation: u64,
+    next_ms: u64,
+    deadline_ms: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,6 +179,12 @@ pub struct Member {
     taken: Vec<Taken>,
     encounters: VecDeque<Encounter>,
     last_seen: Option<(Option<Name>, Vec<Name>)>,
+    /// The state of the data of this node.
+    report: Report,
+    leases: Leases,
+    /// The record of the other members, while this member is the leader.
+    watch: Option<Watch>,
+    takeover: Option<Takeover>,
     out: Outputs,
 }
 
@@ -184,6 +206,10 @@ impl Member {
             taken: Vec::new(),
             encounters: VecDeque::new(),
             last_seen: None,
+            report: Report::default(),
+            leases: Leases::default(),
+            watch: None,
+            takeover: None,
             out: Outputs::default(),
         }
     }
@@ -214,7 +240,7 @@ impl Member {
             return Err(format!("the vote is of term {}, which is older than the log", vote.term));
         }
         let me = topology.myself().name;
-        let raft = Raft::new(me, vote, log, &group, timeout_ms, seed);
+        let raft = Raft::new(me, vote, log, &group, Timing::of(timeout_ms).election_ms, seed);
         let bare = Topology::lone(me, topology.myself().shard);
         let mut member = Member { raft: Some(raft), ..Member::outside(bare, timeout_ms, seed) };
         member.topology = topology;
@@ -268,12 +294,75 @@ impl Member {
         self.address = Some(address);
     }
 
-    /// Sets the time without messages of the leader after which the member asks for votes.
+    /// Sets the node timeout, from which [`Timing`] follows.
     pub fn set_timeout(&mut self, timeout_ms: u64) {
         self.timeout_ms = timeout_ms;
+        let election_ms = self.timing().election_ms;
         if let Some(raft) = &mut self.raft {
-            raft.set_timeout(timeout_ms);
+            raft.set_timeout(election_ms);
         }
+    }
+
+    fn timing(&self) -> Timing {
+        Timing::of(self.timeout_ms)
+    }
+
+    /// Sets the state of the data of this node.
+    pub fn set_report(&mut self, report: Report) {
+        if report.incarnation != self.report.incarnation {
+            self.leases.hurry();
+        }
+        self.report = report;
+    }
+
+    /// Returns the time up to which this node may serve its slots. `used` is the topology that its workers use now.
+    /// Outside a group, there is no limit.
+    pub fn serves_until_ms(&self, used: &Topology) -> u64 {
+        match used.group() {
+            None => u64::MAX,
+            Some(group) if Some(group.name) != self.group_name() => 0,
+            Some(group) => {
+                let myself = used.myself();
+                let is_agreed = myself.state.incarnation == self.report.incarnation;
+                if myself.is_replica() || !is_agreed { 0 } else { self.leases.until_ms(group.index) }
+            }
+        }
+    }
+
+    /// Returns the members that the leader does not hear, as far as this node knows.
+    pub fn failed(&self, now_ms: u64) -> &[Name] {
+        self.leases.failed(&self.timing(), now_ms)
+    }
+
+    /// Proposes a change of the shard of this node, unless an earlier one has no outcome yet; returns whether it does. The
+    /// outcome follows from the topology.
+    pub fn propose_for_shard(&mut self, change: Change, now_ms: u64) -> bool {
+        let is_open = self.proposals.iter().any(|it| matches!(it.origin, Origin::Shard));
+        if is_open || self.raft.is_none() {
+            return false;
+        }
+        self.enter(Origin::Shard, change, now_ms);
+        self.finish(now_ms);
+        true
+    }
+
+    /// Takes over the slots of the primary of this node, with its help. The result is among the outputs later.
+    pub fn take_over(&mut self, ticket: u64, now_ms: u64) {
+        let Some(primary) = self.topology.myself().primary().filter(|_| self.raft.is_some()) else {
+            self.out.results.push((ticket, Err("this node is not a replica in a cluster".to_owned())));
+            return;
+        };
+        if let Some(earlier) = self.takeover.take() {
+            self.out.results.push((earlier.ticket, Err("another failover has begun".to_owned())));
+        }
+        let (incarnation, deadline_ms) = (self.report.incarnation, self.proposal_deadline(now_ms));
+        self.takeover = Some(Takeover { ticket, primary, incarnation, next_ms: now_ms, deadline_ms });
+        self.finish(now_ms);
+    }
+
+    /// Informs a replica that this node does not hand over its slots to it.
+    pub fn keep_slots(&mut self, replica: Name, why: String) {
+        self.send(replica, Message::Kept(why));
     }
 
     fn me(&self) -> Name {
@@ -310,6 +399,7 @@ impl Member {
             let members: Vec<Name> = self.topology.nodes().iter().map(|node| node.name).collect();
             raft.adjust_voters(&members, now_ms);
         }
+        self.continue_takeover(now_ms);
         self.correct_address(now_ms);
         self.meet_next(now_ms);
         self.finish(now_ms);
@@ -327,7 +417,8 @@ impl Member {
         let name = Name::parse(&format!("{}{random:016x}", &me.as_str()[..24]));
         self.topology.form_group(name.expect("these are 40 digits"));
         let group = self.topology.group().expect("it was formed");
-        let mut raft = Raft::begin(me, group.term, group, self.timeout_ms, random);
+        let election_ms = Timing::of(self.timeout_ms).election_ms;
+        let mut raft = Raft::begin(me, group.term, group, election_ms, random);
         raft.tick(now_ms);
         self.raft = Some(raft);
         self.out.topology = Some(self.topology.clone());
@@ -577,7 +668,7 @@ impl Member {
         }
         match message {
             Message::Entries { term, .. } => {
-                let refusal = Answer { term, accepts: false, index: 0 };
+                let refusal = Answer { term, accepts: false, index: 0, sent_ms: 0 };
                 self.out.messages.push(answer(Message::Answer(refusal)));
             }
             Message::Topology { term, lines, index } => {
@@ -596,7 +687,7 @@ impl Member {
                 let group = topology.group().expect("it was checked").clone();
                 let seed = self.next_random();
                 self.become_lone(topology);
-                let mut raft = Raft::begin(me, term, &group, self.timeout_ms, seed);
+                let mut raft = Raft::begin(me, term, &group, self.timing().election_ms, seed);
                 raft.receive(from.name, Message::Topology { term, index, lines }, Some(&group), now_ms);
                 self.raft = Some(raft);
                 self.out.notes.push(format!("this node is a member of the cluster {} now", group.name));
@@ -622,9 +713,31 @@ impl Member {
             }
             Message::Propose { ticket, change } => {
                 let raft = self.raft.as_mut().expect("it is in a group");
-                match raft.propose(change, now_ms) {
+                let timing = Timing::of(self.timeout_ms);
+                let watch = self.watch.as_mut().filter(|watch| raft.is_leader() && watch.term == raft.term());
+                let is_allowed = watch.is_some_and(|watch| watch.allows(from, &change, &timing, now_ms));
+                match is_allowed.then(|| raft.propose(change, now_ms)).flatten() {
                     Some((index, term)) => self.taken.push(Taken { from, ticket, index, term }),
                     None => self.send(from, Message::Proposed { ticket, verdict: Verdict::NotNow }),
+                }
+            }
+            Message::Renew(renewal) if is_member => {
+                if let Some(grant) = self.grant(from, renewal, now_ms) {
+                    self.send(from, Message::Granted(grant));
+                }
+            }
+            Message::Granted(grant) => self.leases.record(grant, now_ms),
+            Message::Cede { incarnation } => {
+                let is_replica = |node: &Node| node.primary() == Some(self.me());
+                if self.topology.node(from).is_some_and(is_replica) {
+                    self.out.cede_to = Some(DataSet { node: from, incarnation });
+                } else {
+                    self.send(from, Message::Kept("this node is not its primary".to_owned()));
+                }
+            }
+            Message::Kept(why) => {
+                if let Some(takeover) = self.takeover.take_if(|takeover| takeover.primary == from) {
+                    self.out.results.push((takeover.ticket, Err(why)));
                 }
             }
             Message::Elsewhere => {
@@ -709,7 +822,7 @@ impl Member {
                     self.out.messages.push((Recipient::Link(link), parcel));
                 }
             }
-            Origin::Stray(_) => {}
+            Origin::Stray(_) | Origin::Shard => {}
             Origin::Address => {
                 if let Err(why) = result {
                     self.out
@@ -730,8 +843,14 @@ impl Member {
 
     fn become_lone(&mut self, lone: Topology) {
         self.raft = None;
+        self.watch = None;
+        self.leases.clear();
         self.taken.clear();
         self.last_seen = None;
+        if let Some(takeover) = self.takeover.take() {
+            let error = "this node has left the cluster".to_owned();
+            self.out.results.push((takeover.ticket, Err(error)));
+        }
         self.out.topology = Some(lone.clone());
         self.topology = lone;
         for proposal in std::mem::take(&mut self.proposals) {
@@ -745,7 +864,75 @@ impl Member {
                     self.out.topology = Some(self.topology.clone());
                     self.out.results.push((ticket, Ok(())));
                 }
-                Origin::Joining(..) | Origin::Address | Origin::Stray(_) => {}
+                Origin::Joining(..) | Origin::Address | Origin::Stray(_) | Origin::Shard => {}
+            }
+        }
+    }
+
+    /// Asks the primary again to hand over its slots, until this node is a primary itself.
+    fn continue_takeover(&mut self, now_ms: u64) {
+        let Some(takeover) = &mut self.takeover else { return };
+        let (ticket, primary) = (takeover.ticket, takeover.primary);
+        let result = match self.topology.myself().primary() {
+            None => Ok(()),
+            Some(now) if now != primary => Err("this node has another primary now".to_owned()),
+            Some(_) if now_ms >= takeover.deadline_ms => {
+                Err("the primary has not handed over its slots in time".to_owned())
+            }
+            Some(_) => {
+                if now_ms >= takeover.next_ms {
+                    takeover.next_ms = now_ms + RETRY_MS;
+                    let message = Message::Cede { incarnation: takeover.incarnation };
+                    self.send(primary, message);
+                }
+                return;
+            }
+        };
+        self.takeover = None;
+        self.out.results.push((ticket, result));
+    }
+
+    /// Requests a lease if its time has come.
+    fn keep_lease(&mut self, now_ms: u64) {
+        let Some(leader) = self.raft.as_ref().and_then(Raft::leader) else { return };
+        let Some(renewal) = self.leases.renew(&self.report, &self.timing(), now_ms) else { return };
+        if leader != self.me() {
+            self.send(leader, Message::Renew(renewal));
+        } else if let Some(grant) = self.grant(leader, renewal, now_ms) {
+            self.leases.record(grant, now_ms);
+        }
+    }
+
+    /// Answers a renewal if this member is the leader.
+    fn grant(&mut self, from: Name, renewal: Renewal, now_ms: u64) -> Option<crate::lease::Grant> {
+        let raft = self.raft.as_ref()?;
+        let confirmed_ms = raft.confirmed_ms(now_ms)?;
+        let watch = self.watch.as_mut().filter(|watch| watch.term == raft.term())?;
+        let timing = Timing::of(self.timeout_ms);
+        let known = (confirmed_ms, raft.last_index());
+        Some(watch.renew(from, renewal, (&self.topology, &timing), known, now_ms))
+    }
+
+    /// Proposes the changes that failures of nodes require, if this member is the leader.
+    fn watch_members(&mut self, now_ms: u64) {
+        let timing = self.timing();
+        let applied = self.applied();
+        let Some(raft) = self.raft.as_mut().filter(|raft| raft.is_leader()) else {
+            self.watch = None;
+            return;
+        };
+        let term = raft.term();
+        let watch = match &mut self.watch {
+            Some(watch) if watch.term == term => watch,
+            watch => watch.insert(Watch::new(term, now_ms)),
+        };
+        if raft.knows_all() && raft.commit() == applied {
+            for change in watch.decide(&self.topology, &timing, now_ms) {
+                if let Change::Promote { data, primary, .. } = &change {
+                    let note = format!("node {primary} has failed: node {} replaces it", data.node);
+                    self.out.notes.push(note);
+                }
+                raft.propose(change, now_ms);
             }
         }
     }
@@ -753,9 +940,22 @@ impl Member {
     /// Proposes the waiting changes, applies the committed entries, and collects the data to store and the messages to
     /// send.
     fn finish(&mut self, now_ms: u64) {
-        self.propose_waiting(now_ms);
         let stored = self.applied();
-        self.apply_committed(now_ms);
+        loop {
+            self.watch_members(now_ms);
+            self.keep_lease(now_ms);
+            self.propose_waiting(now_ms);
+            let (state, before) = (self.topology.myself().state.clone(), self.applied());
+            self.apply_committed(now_ms);
+            if self.applied() == before {
+                break;
+            }
+            if self.topology.myself().state != state {
+                // A lease may be of use now.
+                self.leases.hurry();
+            }
+        }
+        self.continue_takeover(now_ms);
         self.expire(now_ms);
         self.refresh_members();
         self.note_changes();
@@ -789,6 +989,7 @@ impl Member {
     fn propose_waiting(&mut self, now_ms: u64) {
         let Some(raft) = &mut self.raft else { return };
         let me = self.topology.myself().name;
+        let timing = Timing::of(self.timeout_ms);
         let Some(leader) = raft.leader() else { return };
         for proposal in &mut self.proposals {
             let is_due = matches!(proposal.stage, Stage::Waiting(at_ms) if at_ms <= now_ms);
@@ -800,7 +1001,12 @@ impl Member {
                 let message = Message::Propose { ticket: proposal.number, change: proposal.change.clone() };
                 let parcel = Parcel { group: self.topology.group().map(|group| group.name), message };
                 self.out.messages.push((Recipient::Node(leader), parcel));
-            } else if let Some((index, term)) = raft.propose(proposal.change.clone(), now_ms) {
+            } else if self
+                .watch
+                .as_mut()
+                .is_some_and(|watch| watch.allows(me, &proposal.change, &timing, now_ms))
+                && let Some((index, term)) = raft.propose(proposal.change.clone(), now_ms)
+            {
                 proposal.stage = Stage::Appended(index, term);
             } else {
                 proposal.stage = Stage::Waiting(now_ms + RETRY_MS);

@@ -7,8 +7,9 @@ use std::fmt::Write;
 
 use crate::change::Change;
 use crate::consensus::Entry;
+use crate::lease::{Grant, Renewal, Report};
 use crate::node::Name;
-use crate::topology::text::{name_of, number_of};
+use crate::topology::text::{name_of, names_of, number_of, words_of};
 
 /// The answer to entries or a topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct Answer {
     pub accepts: bool,
     /// The index.
     pub index: u64,
+    /// When the leader sent what is answered, by its own clock; 0 if it is not known.
+    pub sent_ms: u64,
 }
 
 /// The result of a proposed change.
@@ -86,6 +89,8 @@ pub enum Message {
         previous: (u64, u64),
         /// The index of the last committed entry.
         commit: u64,
+        /// The time at the leader, which the answer repeats.
+        sent_ms: u64,
         /// The entries.
         entries: Vec<Entry>,
     },
@@ -126,6 +131,17 @@ pub enum Message {
     },
     /// The answer of a listed node that is not a member of the group.
     Elsewhere,
+    /// Requests a lease from the leader.
+    Renew(Renewal),
+    /// The answer to [`Message::Renew`].
+    Granted(Grant),
+    /// Requests the primary of the sender to hand its slots over to the sender.
+    Cede {
+        /// The number of the sender's data.
+        incarnation: u64,
+    },
+    /// The answer to [`Message::Cede`] if the primary refuses: the reason.
+    Kept(String),
     /// Requests that the sender and the receiver become members of one group. `join` is the change that makes the
     /// sender a member, if it is in no group.
     Meet {
@@ -160,8 +176,8 @@ impl Parcel {
                 head("vote", format!(" {term} {index} {last_term}"));
             }
             Message::Voted { term, agrees } => head("voted", format!(" {term} {}", word(*agrees))),
-            Message::Entries { term, previous: (index, previous_term), commit, entries } => {
-                head("entries", format!(" {term} {index} {previous_term} {commit}"));
+            Message::Entries { term, previous: (index, previous_term), commit, sent_ms, entries } => {
+                head("entries", format!(" {term} {index} {previous_term} {commit} {sent_ms}"));
                 for entry in entries {
                     _ = write!(text, "\n{}", entry.text());
                 }
@@ -172,8 +188,8 @@ impl Parcel {
                     _ = write!(text, "\n{line}");
                 }
             }
-            Message::Answer(Answer { term, accepts, index }) => {
-                head("answer", format!(" {term} {} {index}", word(*accepts)));
+            Message::Answer(Answer { term, accepts, index, sent_ms }) => {
+                head("answer", format!(" {term} {} {index} {sent_ms}", word(*accepts)));
             }
             Message::Stand { term } => head("stand", format!(" {term}")),
             Message::Propose { ticket, change } => {
@@ -189,6 +205,20 @@ impl Parcel {
             }
             Message::Removed { index } => head("removed", format!(" {index}")),
             Message::Elsewhere => head("elsewhere", String::new()),
+            Message::Renew(Renewal { round, received, report }) => {
+                let Report { incarnation, position, is_linked, may_lead } = report;
+                let position = position.map_or_else(|| "-".to_owned(), |position| position.to_string());
+                let (is_linked, may_lead) = (word(*is_linked), word(*may_lead));
+                head("renew", format!(" {round} {received} {incarnation} {position} {is_linked} {may_lead}"));
+            }
+            Message::Granted(Grant { round, version, lease_ms, failed }) => {
+                head("granted", format!(" {round} {version} {lease_ms}"));
+                if !failed.is_empty() {
+                    _ = write!(text, "\n{}", words_of(failed, ","));
+                }
+            }
+            Message::Cede { incarnation } => head("cede", format!(" {incarnation}")),
+            Message::Kept(why) => head("kept", format!("\n{}", one_line(why))),
             Message::Meet { join } => {
                 head("meet", join.as_ref().map_or(String::new(), |join| format!("\n{}", join.text())));
             }
@@ -226,10 +256,11 @@ impl Parcel {
                 Message::Vote { term: number(term)?, last: (number(index)?, number(last_term)?) }
             }
             ("voted", [term, agrees]) => Message::Voted { term: number(term)?, agrees: is_yes(agrees)? },
-            ("entries", [term, index, previous_term, commit]) => Message::Entries {
+            ("entries", [term, index, previous_term, commit, sent_ms]) => Message::Entries {
                 term: number(term)?,
                 previous: (number(index)?, number(previous_term)?),
                 commit: number(commit)?,
+                sent_ms: number(sent_ms)?,
                 entries: lines.by_ref().map(Entry::parse).collect::<Result<_, _>>()?,
             },
             ("topology", [term, index]) => Message::Topology {
@@ -237,10 +268,11 @@ impl Parcel {
                 index: number(index)?,
                 lines: lines.by_ref().map(str::to_owned).collect(),
             },
-            ("answer", [term, accepts, index]) => Message::Answer(Answer {
+            ("answer", [term, accepts, index, sent_ms]) => Message::Answer(Answer {
                 term: number(term)?,
                 accepts: is_yes(accepts)?,
                 index: number(index)?,
+                sent_ms: number(sent_ms)?,
             }),
             ("stand", [term]) => Message::Stand { term: number(term)? },
             ("propose", [ticket]) => {
@@ -257,6 +289,20 @@ impl Parcel {
             }
             ("removed", [index]) => Message::Removed { index: number(index)? },
             ("elsewhere", []) => Message::Elsewhere,
+            ("renew", [round, received, incarnation, position, is_linked, may_lead]) => {
+                let position = if *position == "-" { None } else { Some(number(position)?) };
+                let (is_linked, may_lead) = (is_yes(is_linked)?, is_yes(may_lead)?);
+                let report = Report { incarnation: number(incarnation)?, position, is_linked, may_lead };
+                Message::Renew(Renewal { round: number(round)?, received: number(received)?, report })
+            }
+            ("granted", [round, version, lease_ms]) => Message::Granted(Grant {
+                round: number(round)?,
+                version: number(version)?,
+                lease_ms: number(lease_ms)?,
+                failed: lines.next().map_or(Ok(Vec::new()), names_of)?,
+            }),
+            ("cede", [incarnation]) => Message::Cede { incarnation: number(incarnation)? },
+            ("kept", []) => Message::Kept(next()?.to_owned()),
             ("meet", []) => Message::Meet { join: lines.next().map(Change::parse).transpose()? },
             ("met", ["same"]) => Message::Met(Meeting::Same),
             ("met", ["soon"]) => Message::Met(Meeting::Soon),
@@ -308,7 +354,7 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::{Address, Node, Role};
+    use crate::node::{Address, DataSet, Node, Role, ShardState};
 
     fn name(digit: char) -> Name {
         Name::parse(&digit.to_string().repeat(40)).unwrap()
@@ -323,7 +369,9 @@ mod tests {
             address: address.clone(),
             role: Role::Primary,
             epoch: 0,
+            state: ShardState::default(),
         });
+        let data = |digit, incarnation| DataSet { node: name(digit), incarnation };
         let changes = [
             Change::Nothing,
             Change::Voters(vec![name('a'), name('b')]),
@@ -335,7 +383,17 @@ mod tests {
             Change::DeleteSlots(vec![0..=16_383]),
             Change::FlushSlots(name('a')),
             Change::Replicate { replica: name('b'), primary: name('a') },
+            Change::Serve { data: data('a', 5), version: 3 },
+            Change::Promote { data: data('b', u64::MAX), primary: name('a'), version: 3 },
+            Change::InSync { data: data('a', 5), version: 3, replicas: None },
+            Change::InSync { data: data('a', 5), version: 3, replicas: Some(Vec::new()) },
+            Change::InSync {
+                data: data('a', 5),
+                version: 3,
+                replicas: Some(vec![data('b', 1), data('c', 2)]),
+            },
         ];
+        let report = Report { incarnation: 5, position: Some(70), is_linked: true, may_lead: true };
         let entries =
             (1..).zip(changes.clone()).map(|(index, change)| Entry { index, term: 3, change }).collect();
         let mut messages = vec![
@@ -343,16 +401,26 @@ mod tests {
             Message::PreVoted { term: 4, agrees: true },
             Message::Vote { term: 4, last: (9, 3) },
             Message::Voted { term: 4, agrees: false },
-            Message::Entries { term: 4, previous: (0, 0), commit: 8, entries },
-            Message::Entries { term: 4, previous: (9, 3), commit: 8, entries: Vec::new() },
+            Message::Entries { term: 4, previous: (0, 0), commit: 8, sent_ms: 70, entries },
+            Message::Entries { term: 4, previous: (9, 3), commit: 8, sent_ms: 71, entries: Vec::new() },
             Message::Topology { term: 4, index: 7, lines: vec!["a b".to_owned(), "c".to_owned()] },
-            Message::Answer(Answer { term: 4, accepts: true, index: 7 }),
+            Message::Answer(Answer { term: 4, accepts: true, index: 7, sent_ms: 70 }),
             Message::Stand { term: 4 },
             Message::Proposed { ticket: 1, verdict: Verdict::Applied(5) },
             Message::Proposed { ticket: 1, verdict: Verdict::Refused("a reason".to_owned()) },
             Message::Proposed { ticket: 1, verdict: Verdict::NotNow },
             Message::Removed { index: 5 },
             Message::Elsewhere,
+            Message::Renew(Renewal { round: 3, received: 2, report: report.clone() }),
+            Message::Renew(Renewal {
+                round: 3,
+                received: 2,
+                report: Report { position: None, is_linked: false, ..report },
+            }),
+            Message::Granted(Grant { round: 3, version: 9, lease_ms: 2500, failed: Vec::new() }),
+            Message::Granted(Grant { round: 3, version: 9, lease_ms: 0, failed: vec![name('a'), name('b')] }),
+            Message::Cede { incarnation: 5 },
+            Message::Kept("a reason".to_owned()),
             Message::Meet { join: None },
             Message::Meet { join: Some(changes[2].clone()) },
             Message::Met(Meeting::Same),

@@ -68,6 +68,44 @@ pub enum Role {
     Replica(Name),
 }
 
+/// The data of a node. Their number is another one after each start of the node, and after it has replaced its data by a
+/// full copy of its primary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataSet {
+    /// The node.
+    pub node: Name,
+    /// The number of its data.
+    pub incarnation: u64,
+}
+
+impl DataSet {
+    /// Reads the text of the data: `<name>:<number>`.
+    ///
+    /// # Errors
+    /// Returns what is wrong with the text.
+    pub fn parse(text: &str) -> Result<DataSet, String> {
+        crate::topology::text::parse_data(text)
+    }
+}
+
+impl fmt::Display for DataSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.node, self.incarnation)
+    }
+}
+
+/// The agreement on the data of a shard, which decides on failovers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShardState {
+    /// The index of the change that set this state; changes of it name the version that they expect.
+    pub version: u64,
+    /// The number of the data that the primary serves. With other data it serves nothing. 0 until it is agreed.
+    pub incarnation: u64,
+    /// The replicas of which each has every acknowledged write: only one of them becomes the primary. `None` if writes are
+    /// acknowledged without them.
+    pub in_sync: Option<Vec<DataSet>>,
+}
+
 /// A node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
@@ -81,6 +119,8 @@ pub struct Node {
     pub role: Role,
     /// The configuration epoch of a primary; 0 for a replica.
     pub epoch: u64,
+    /// The agreement on the data of a primary's shard; the default for a replica.
+    pub state: ShardState,
 }
 
 impl Node {

@@ -17,15 +17,18 @@ use ember_cluster::message::{Answer, Message, Parcel};
 use ember_cluster::node::{Address, Name};
 use ember_cluster::topology::{Topology, shared_lines};
 
-/// The election timeout of the members in ms.
-const TIMEOUT_MS: u64 = 500;
+/// The node timeout of the members in ms.
+const NODE_TIMEOUT_MS: u64 = 3_000;
+
+/// The election timeout that follows from it.
+const TIMEOUT_MS: u64 = NODE_TIMEOUT_MS / 6;
 
 /// The duration of faults, and the time after it within which all members must agree, in ms.
 const FAULTS_MS: u64 = 10_000;
 const CALM_MS: u64 = 80_000;
 
 /// The time after which all changes that were proposed during the faults have a result, in ms.
-const SETTLING_MS: u64 = 5_500;
+const SETTLING_MS: u64 = 9_500;
 
 /// The time of one step in ms.
 const STEP_MS: u64 = 20;
@@ -152,8 +155,10 @@ impl World {
             topology.dissolve_group();
         }
         let member = match topology.group() {
-            None => Member::outside(topology, TIMEOUT_MS, seed),
-            Some(_) => Member::resume(topology, vote, log, TIMEOUT_MS, seed).expect("the disk is intact"),
+            None => Member::outside(topology, NODE_TIMEOUT_MS, seed),
+            Some(_) => {
+                Member::resume(topology, vote, log, NODE_TIMEOUT_MS, seed).expect("the disk is intact")
+            }
         };
         self.nodes[number].member = Some(member);
     }
@@ -179,7 +184,7 @@ impl World {
     /// Stores and sends the outputs of a member. The node may crash between any two steps.
     fn carry_out(&mut self, number: usize) {
         let Some(member) = &mut self.nodes[number].member else { return };
-        let Outputs { group, vote, topology_first, log, topology, messages, results, notes: _ } =
+        let Outputs { group, vote, topology_first, log, topology, messages, results, notes: _, cede_to: _ } =
             member.take_outputs();
         let steps = [topology_first, false, !topology_first];
         if let Some(vote) = vote {

@@ -270,6 +270,7 @@ config! {
     cluster_allow_pubsubshard_when_down: bool,
     cluster_databases: usize,
     cluster_node_timeout: u64,
+    cluster_replica_no_failover: bool,
     cluster_auth_pass: Secret,
     cluster_auth_pass_file: String,
     cluster_unauthenticated: bool,

@@ -23,7 +23,7 @@ use crate::topology::Group;
 const BATCH_MAX: usize = 64;
 
 /// The number of heartbeats in an election timeout.
-const HEARTBEATS: u64 = 10;
+const HEARTBEATS: u64 = 4;
 
 /// The number of applied entries that stay in the log for members that lag; members that lag more receive the topology.
 const KEPT_ENTRIES: u64 = 512;
@@ -65,6 +65,8 @@ struct Progress {
     heard_ms: u64,
     /// When the leader last sent an entry or a topology that is not answered yet; 0 if there is none.
     sent_ms: u64,
+    /// When the leader sent the latest message that the member has answered; 0 if there is none.
+    answered_ms: u64,
 }
 
 #[derive(Debug)]
@@ -210,7 +212,13 @@ impl Raft {
         if let Role::Leader(progress) = &mut self.role {
             progress.retain(|name, _| self.peers.contains(name));
             for name in &self.peers {
-                progress.entry(*name).or_insert(Progress { next, matched: 0, heard_ms: 0, sent_ms: 0 });
+                progress.entry(*name).or_insert(Progress {
+                    next,
+                    matched: 0,
+                    heard_ms: 0,
+                    sent_ms: 0,
+                    answered_ms: 0,
+                });
             }
         }
     }
@@ -293,6 +301,29 @@ impl Raft {
         }
     }
 
+    /// Returns the time at which this leader sent the latest messages that a majority of the voters has answered: up to
+    /// then, no other member was the leader of a later term. 0 if there is none; `None` if this member is not the leader.
+    pub(crate) fn confirmed_ms(&self, now_ms: u64) -> Option<u64> {
+        let Role::Leader(progress) = &self.role else { return None };
+        let answered_by = |name: &Name| match *name == self.me {
+            true => now_ms,
+            false => progress.get(name).map_or(0, |progress| progress.answered_ms),
+        };
+        let mut answered: Vec<u64> = self.voters.iter().map(answered_by).collect();
+        answered.sort_unstable_by(|one, other| other.cmp(one));
+        Some(answered[self.majority() - 1])
+    }
+
+    /// Returns the index of the last entry, whether or not it is committed.
+    pub(crate) fn last_index(&self) -> u64 {
+        self.log.last().0
+    }
+
+    /// Returns whether this leader has committed an entry of its term, so that it knows every earlier committed entry.
+    pub(crate) fn knows_all(&self) -> bool {
+        self.is_leader() && self.log.term_at(self.commit) == Some(self.vote.term)
+    }
+
     fn majority(&self) -> usize {
         self.voters.len() / 2 + 1
     }
@@ -347,7 +378,7 @@ impl Raft {
 
     fn lead(&mut self, now_ms: u64) {
         let next = self.log.last().0 + 1;
-        let fresh = Progress { next, matched: 0, heard_ms: now_ms, sent_ms: 0 };
+        let fresh = Progress { next, matched: 0, heard_ms: now_ms, sent_ms: 0, answered_ms: 0 };
         self.role = Role::Leader(self.peers.iter().map(|name| (*name, fresh)).collect());
         (self.leader, self.leaving) = (None, None);
         self.append(Change::Nothing);
@@ -474,7 +505,7 @@ impl Raft {
         } else {
             Vec::new()
         };
-        self.messages.push((to, Message::Entries { term, previous, commit, entries }));
+        self.messages.push((to, Message::Entries { term, previous, commit, sent_ms: now_ms, entries }));
     }
 
     /// Commits entries of this term that a majority of the voters has.
@@ -523,9 +554,9 @@ impl Raft {
             Message::PreVoted { term, agrees } => self.count_pre_vote(from, term, agrees, now_ms),
             Message::Vote { term, last } => self.answer_vote(from, term, last, now_ms),
             Message::Voted { term, agrees } => self.count_vote(from, term, agrees, now_ms),
-            Message::Entries { term, previous, commit, entries } => {
+            Message::Entries { term, previous, commit, sent_ms, entries } => {
                 if self.accepts_leader(from, term, now_ms) {
-                    let answer = self.store(previous, commit, entries);
+                    let answer = Answer { sent_ms, ..self.store(previous, commit, entries) };
                     self.messages.push((from, Message::Answer(answer)));
                 }
             }
@@ -537,7 +568,8 @@ impl Raft {
                     if replaces {
                         self.install(group);
                     }
-                    let answer = Answer { term: self.vote.term, accepts: true, index: self.commit };
+                    let (term, index) = (self.vote.term, self.commit);
+                    let answer = Answer { term, accepts: true, index, sent_ms: 0 };
                     self.messages.push((from, Message::Answer(answer)));
                     return replaces;
                 }
@@ -555,6 +587,10 @@ impl Raft {
             | Message::Proposed { .. }
             | Message::Removed { .. }
             | Message::Elsewhere
+            | Message::Renew(_)
+            | Message::Granted(_)
+            | Message::Cede { .. }
+            | Message::Kept(_)
             | Message::Meet { .. }
             | Message::Met { .. } => {}
         }
@@ -628,7 +664,8 @@ impl Raft {
     /// Returns whether `from` is the leader of the present term. Otherwise it receives the present term.
     fn accepts_leader(&mut self, from: Name, term: u64, now_ms: u64) -> bool {
         if term < self.vote.term || (term == self.vote.term && self.is_leader()) {
-            let answer = Answer { term: self.vote.term, accepts: false, index: self.log.last().0 };
+            let (term, index) = (self.vote.term, self.log.last().0);
+            let answer = Answer { term, accepts: false, index, sent_ms: 0 };
             self.messages.push((from, Message::Answer(answer)));
             return false;
         }
@@ -640,7 +677,7 @@ impl Raft {
     /// Stores entries that follow the entry `previous` with its index and term.
     fn store(&mut self, previous: (u64, u64), commit: u64, entries: Vec<Entry>) -> Answer {
         let term = self.vote.term;
-        let refused = |index: u64| Answer { term, accepts: false, index };
+        let refused = |index: u64| Answer { term, accepts: false, index, sent_ms: 0 };
         let base = self.log.base().0;
         if previous.0 >= base && self.log.term_at(previous.0) != Some(previous.1) {
             return refused(self.log.last().0.min(previous.0.saturating_sub(1)));
@@ -665,7 +702,7 @@ impl Raft {
             self.log.push(entry);
         }
         self.commit = self.commit.max(commit.min(end));
-        Answer { term, accepts: true, index: end }
+        Answer { term, accepts: true, index: end, sent_ms: 0 }
     }
 
     /// Replaces the log by the base of a newer topology. Entries after it are kept, because the member may have
@@ -693,6 +730,7 @@ impl Raft {
             return;
         }
         (progress.heard_ms, progress.sent_ms) = (now_ms, 0);
+        progress.answered_ms = progress.answered_ms.max(answer.sent_ms);
         if answer.accepts {
             progress.matched = progress.matched.max(answer.index);
             progress.next = progress.next.max(progress.matched + 1);

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use super::{Group, NODES_MAX, Topology, UNOWNED};
 use crate::change::Change;
-use crate::node::{Name, Node, Role};
+use crate::node::{DataSet, Name, Node, Role, ShardState};
 
 /// The maximum number of removed nodes whose names are kept. A second removal of one of them succeeds, because
 /// `redis-cli --cluster del-node` sends `CLUSTER FORGET` to each node.
@@ -63,6 +63,11 @@ impl Topology {
                 Ok(())
             }
             Change::Replicate { replica, primary } => self.replicate(index, *replica, *primary),
+            Change::Serve { data, version } => self.serve(index, *data, *version),
+            Change::Promote { data, primary, version } => self.promote(index, *data, *primary, *version),
+            Change::InSync { data, version, replicas } => {
+                self.set_in_sync(index, *data, *version, replicas.as_deref())
+            }
         }
     }
 
@@ -86,7 +91,8 @@ impl Topology {
                 ));
             }
         }
-        self.nodes.push(Node { role: Role::Primary, epoch: index, ..node.clone() });
+        let state = ShardState::default();
+        self.nodes.push(Node { role: Role::Primary, epoch: index, state, ..node.clone() });
         self.group_mut().forgotten.retain(|name| *name != node.name);
         self.add_slots(index, node.name, slots)
     }
@@ -119,6 +125,7 @@ impl Topology {
             }
         }
         self.nodes.remove(usize::from(at));
+        self.end_acknowledgements(index, name);
         self.myself -= usize::from(self.myself > usize::from(at));
         // A replica of the node keeps its data, but it has nothing to replicate and no slots.
         for node in self.nodes.iter_mut().filter(|node| node.primary() == Some(name)) {
@@ -149,8 +156,95 @@ impl Topology {
         let follows = |node: &&mut Node| node.name == replica || node.primary() == Some(replica);
         for node in self.nodes.iter_mut().filter(follows) {
             (node.role, node.shard, node.epoch) = (Role::Replica(primary), shard, 0);
+            node.state = ShardState::default();
+        }
+        self.end_acknowledgements(index, replica);
+        self.current_epoch = index;
+        Ok(())
+    }
+
+    /// Removes a node that is no longer a replica of its former primary from the replicas that have every acknowledged
+    /// write of it.
+    fn end_acknowledgements(&mut self, index: u64, name: Name) {
+        for node in &mut self.nodes {
+            let Some(in_sync) = &mut node.state.in_sync else { continue };
+            let before = in_sync.len();
+            in_sync.retain(|data| data.node != name);
+            if in_sync.len() != before {
+                node.state.version = index;
+            }
+        }
+    }
+
+    /// Returns the primary with this name, whose shard has the expected version.
+    fn primary_at(&mut self, name: Name, version: u64) -> Result<&mut Node, String> {
+        let node = self.nodes.iter_mut().find(|node| node.name == name).ok_or_else(|| unknown(name))?;
+        match node.is_replica() {
+            true => Err(format!("node {name} is not a primary")),
+            false if node.state.version != version => {
+                Err(format!("the replicas of node {name} have changed meanwhile: try again"))
+            }
+            false => Ok(node),
+        }
+    }
+
+    fn serve(&mut self, index: u64, data: DataSet, version: u64) -> Result<(), String> {
+        let node = self.primary_at(data.node, version)?;
+        let state = &mut node.state;
+        if state.incarnation != data.incarnation {
+            // The replicas acknowledged writes of other data.
+            state.in_sync = state.in_sync.take().map(|_| Vec::new());
+        }
+        (state.incarnation, state.version) = (data.incarnation, index);
+        Ok(())
+    }
+
+    fn promote(&mut self, index: u64, data: DataSet, primary: Name, version: u64) -> Result<(), String> {
+        let at = self.index_of(data.node).ok_or_else(|| unknown(data.node))?;
+        if self.nodes[usize::from(at)].primary() != Some(primary) {
+            return Err(format!("node {} is not a replica of node {primary}", data.node));
+        }
+        let in_sync = &self.primary_at(primary, version)?.state.in_sync;
+        if in_sync.as_ref().is_some_and(|in_sync| !in_sync.contains(&data)) {
+            return Err(format!("node {} may lack acknowledged writes of node {primary}", data.node));
+        }
+        // The others have every acknowledged write, too.
+        let others =
+            |in_sync: &Vec<DataSet>| in_sync.iter().copied().filter(|other| *other != data).collect();
+        let in_sync = in_sync.as_ref().map(others);
+        let before = self.index_of(primary).expect("it was found");
+        self.owners.iter_mut().filter(|owner| **owner == before).for_each(|owner| *owner = at);
+        for node in &mut self.nodes {
+            if node.name == data.node {
+                (node.role, node.epoch) = (Role::Primary, index);
+                let in_sync = in_sync.clone();
+                node.state = ShardState { version: index, incarnation: data.incarnation, in_sync };
+            } else if node.name == primary || node.primary() == Some(primary) {
+                (node.role, node.epoch) = (Role::Replica(data.node), 0);
+                node.state = ShardState::default();
+            }
         }
         self.current_epoch = index;
+        Ok(())
+    }
+
+    fn set_in_sync(
+        &mut self,
+        index: u64,
+        data: DataSet,
+        version: u64,
+        replicas: Option<&[DataSet]>,
+    ) -> Result<(), String> {
+        let is_replica =
+            |replica: &DataSet| self.node(replica.node).is_some_and(|node| node.primary() == Some(data.node));
+        if !replicas.unwrap_or_default().iter().all(is_replica) {
+            return Err(format!("a node is not a replica of node {}", data.node));
+        }
+        let state = &mut self.primary_at(data.node, version)?.state;
+        if state.incarnation != data.incarnation {
+            return Err(format!("node {} serves other data", data.node));
+        }
+        (state.in_sync, state.version) = (replicas.map(<[DataSet]>::to_vec), index);
         Ok(())
     }
 
@@ -174,7 +268,8 @@ mod tests {
 
     fn node(digit: char) -> Box<Node> {
         let address = Address { ip: "10.0.0.1".to_owned(), port: 1, bus_port: 2, ..Address::default() };
-        Box::new(Node { name: name(digit), shard: name(digit), address, role: Role::Primary, epoch: 0 })
+        let (role, state) = (Role::Primary, ShardState::default());
+        Box::new(Node { name: name(digit), shard: name(digit), address, role, epoch: 0, state })
     }
 
     fn pair() -> Topology {
@@ -224,6 +319,69 @@ mod tests {
         assert_eq!(topology.replicas_of(name('a')).count(), 2, "the replica of a new replica follows it");
         let mine = Change::AddSlots { owner: name('c'), slots: vec![20..=20] };
         assert_eq!(topology.apply(9, 1, &mine), Err("a replica owns no slots".to_owned()));
+    }
+
+    /// A primary `b` with the replicas `c` and `d`; its data have the number 7. Returns the index of the last change.
+    fn shard() -> (Topology, u64) {
+        let mut topology = pair();
+        for digit in ['c', 'd'] {
+            let index = topology.group().unwrap().index + 1;
+            topology.apply(index, 1, &Change::Join { node: node(digit), slots: Vec::new() }).unwrap();
+            let replicate = Change::Replicate { replica: name(digit), primary: name('b') };
+            topology.apply(index + 1, 1, &replicate).unwrap();
+        }
+        topology.apply(7, 1, &Change::Serve { data: data('b', 7), version: 0 }).unwrap();
+        (topology, 7)
+    }
+
+    fn data(digit: char, incarnation: u64) -> DataSet {
+        DataSet { node: name(digit), incarnation }
+    }
+
+    #[test]
+    fn a_promoted_replica_owns_the_slots_and_the_old_primary_replicates_it() {
+        let (mut topology, version) = shard();
+        let promote = |version| Change::Promote { data: data('c', 3), primary: name('b'), version };
+        assert!(topology.apply(8, 1, &promote(version - 1)).unwrap_err().contains("try again"));
+        topology.apply(9, 1, &promote(version)).unwrap();
+        assert_eq!(topology.owner(5).unwrap().name, name('c'));
+        let replicas: Vec<Name> = topology.replicas_of(name('c')).map(|node| node.name).collect();
+        assert_eq!(replicas, [name('b'), name('d')]);
+        let promoted = topology.node(name('c')).unwrap();
+        assert_eq!((promoted.epoch, promoted.state.version, promoted.state.incarnation), (9, 9, 3));
+        assert!(topology.apply(10, 1, &promote(9)).is_err(), "it is a primary already");
+    }
+
+    #[test]
+    fn with_acknowledging_replicas_only_one_of_them_is_promoted_and_only_with_the_same_data() {
+        let (mut topology, version) = shard();
+        let in_sync = |version, replicas| Change::InSync { data: data('b', 7), version, replicas };
+        let both = Some(vec![data('c', 3), data('d', 4)]);
+        topology.apply(8, 1, &in_sync(version, both.clone())).unwrap();
+        assert!(topology.apply(9, 1, &in_sync(version, both)).is_err(), "the version is another one");
+        let promote = |digit, incarnation, version| Change::Promote {
+            data: data(digit, incarnation),
+            primary: name('b'),
+            version,
+        };
+        let refused = topology.apply(10, 1, &promote('c', 4, 8)).unwrap_err();
+        assert!(refused.contains("may lack acknowledged writes"), "{refused}");
+        topology.apply(11, 1, &promote('d', 4, 8)).unwrap();
+        let state = &topology.node(name('d')).unwrap().state;
+        assert_eq!(state.in_sync, Some(vec![data('c', 3)]), "the other one has all acknowledged writes, too");
+        // A replica that leaves the shard acknowledges nothing more.
+        let move_away = Change::Replicate { replica: name('c'), primary: name('a') };
+        topology.apply(12, 1, &move_away).unwrap();
+        let state = &topology.node(name('d')).unwrap().state;
+        assert_eq!((state.version, state.in_sync.clone()), (12, Some(Vec::new())));
+        // A primary that serves other data has no replica with its acknowledged writes.
+        topology.apply(13, 1, &Change::Serve { data: data('d', 5), version: 12 }).unwrap();
+        let again = Change::InSync { data: data('d', 4), version: 13, replicas: None };
+        assert!(topology.apply(14, 1, &again).unwrap_err().contains("other data"));
+        let shared = super::super::shared_lines(&topology);
+        let other = super::super::parse_shared(shared.iter().map(String::as_str), name('a')).unwrap();
+        assert_eq!(super::super::shared_lines(&other), shared);
+        assert_eq!(other.node(name('d')).unwrap().state, topology.node(name('d')).unwrap().state);
     }
 
     #[test]

@@ -9,7 +9,7 @@ pub use text::{LineError, describe, lines, parse, parse_shared, shared_lines};
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use crate::node::{Address, Name, Node, Role};
+use crate::node::{Address, Name, Node, Role, ShardState};
 use crate::slots::SLOTS;
 
 /// The entry of a slot without an owner.
@@ -82,7 +82,8 @@ impl fmt::Debug for Topology {
 impl Topology {
     /// Returns the topology of a node that knows no other node and owns no slot.
     pub fn lone(name: Name, shard: Name) -> Topology {
-        let node = Node { name, shard, address: Address::default(), role: Role::Primary, epoch: 0 };
+        let (role, state) = (Role::Primary, ShardState::default());
+        let node = Node { name, shard, address: Address::default(), role, epoch: 0, state };
         let owners = vec![UNOWNED; SLOTS].into_boxed_slice();
         Topology { nodes: vec![node], myself: 0, owners, current_epoch: 0, group: None }
     }
@@ -188,6 +189,12 @@ impl Topology {
     /// Returns the number of slots that have an owner.
     pub fn assigned(&self) -> usize {
         self.owners.iter().filter(|&&owner| owner != UNOWNED).count()
+    }
+
+    /// Returns whether a node owns a slot.
+    pub fn is_owner(&self, name: Name) -> bool {
+        let index = self.nodes.iter().position(|node| node.name == name);
+        index.is_some_and(|index| self.owners.iter().any(|&owner| usize::from(owner) == index))
     }
 
     /// Returns the number of nodes that own a slot.

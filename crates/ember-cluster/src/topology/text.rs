@@ -6,15 +6,18 @@
 //! vars currentEpoch <epoch> lastVoteEpoch 0
 //! group <name> <index> <term> <voters, with commas between them>
 //! forgotten <names>
+//! primary <name> <version> <number of its data> async
+//! primary <name> <version> <number of its data> sync <name>:<number of its data>…
 //! ```
 //!
-//! The last two lines exist only if the nodes agree on the topology.
+//! The lines after those of the nodes and of the epoch exist only if the nodes agree on the topology. There is a line
+//! `primary` for each primary on whose data the nodes have agreed.
 
 use std::fmt::Write;
 use std::ops::RangeInclusive;
 
 use super::{Group, NODES_MAX, Topology, UNOWNED};
-use crate::node::{Address, Name, Node, Role};
+use crate::node::{Address, DataSet, Name, Node, Role, ShardState};
 use crate::slots::SLOTS;
 
 /// The distance of the port for other nodes from the port for clients, if a line does not name it.
@@ -33,7 +36,7 @@ pub struct LineError {
 }
 
 /// Returns the description of a node in `CLUSTER NODES`, for a client with TLS (`uses_tls`) or without.
-pub fn describe(topology: &Topology, node: &Node, uses_tls: bool) -> String {
+pub fn describe(topology: &Topology, node: &Node, uses_tls: bool, has_failed: bool) -> String {
     let Address { ip, bus_port, hostname, .. } = &node.address;
     let port = node.address.client_port(uses_tls);
     let mut text = format!("{} {ip}:{port}@{bus_port}", node.name);
@@ -41,7 +44,7 @@ pub fn describe(topology: &Topology, node: &Node, uses_tls: bool) -> String {
         text += ",";
         text += hostname;
     }
-    finish(topology, node, &topology.ranges_of(node.name), &mut text);
+    finish(topology, node, &topology.ranges_of(node.name), has_failed, &mut text);
     text
 }
 
@@ -53,6 +56,12 @@ pub fn lines(topology: &Topology) -> Vec<String> {
     if let Some(Group { name, index, term, voters, forgotten }) = &topology.group {
         lines.push(format!("group {name} {index} {term} {}", words_of(voters, ",")));
         lines.push(format!("forgotten {}", words_of(forgotten, " ")));
+        for Node { name, state: ShardState { version, incarnation, in_sync }, .. } in &topology.nodes {
+            if *version != 0 {
+                let in_sync = in_sync_text(in_sync.as_deref());
+                lines.push(format!("primary {name} {version} {incarnation} {in_sync}"));
+            }
+        }
     }
     lines
 }
@@ -65,6 +74,31 @@ pub(crate) fn words_of(names: &[Name], separator: &str) -> String {
 /// Reads names with commas between them.
 pub(crate) fn names_of(text: &str) -> Result<Vec<Name>, String> {
     text.split(',').map(name_of).collect()
+}
+
+/// Reads the word for the data of a node.
+pub(crate) fn parse_data(word: &str) -> Result<DataSet, String> {
+    let wrong = || format!("'{}' is not a node and the number of its data", word.escape_default());
+    let (node, incarnation) = word.split_once(':').ok_or_else(wrong)?;
+    Ok(DataSet { node: name_of(node)?, incarnation: number_of(incarnation, "the data of a node")? })
+}
+
+/// Returns the words for the replicas of which each has every acknowledged write.
+pub(crate) fn in_sync_text(replicas: Option<&[DataSet]>) -> String {
+    let Some(replicas) = replicas else { return "async".to_owned() };
+    let words = replicas.iter().map(DataSet::to_string);
+    ["sync".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// Reads the words of [`in_sync_text`].
+pub(crate) fn parse_in_sync(words: &[&str]) -> Result<Option<Vec<DataSet>>, String> {
+    match words {
+        ["async"] => Ok(None),
+        ["sync", replicas @ ..] => {
+            replicas.iter().map(|word| parse_data(word)).collect::<Result<_, _>>().map(Some)
+        }
+        _ => Err("writes are acknowledged neither async nor sync".to_owned()),
+    }
 }
 
 /// Returns the lines of a topology without the flag of this node, so that all nodes of a group have the same lines.
@@ -94,7 +128,7 @@ pub fn parse_shared<'l>(
 
 fn line(topology: &Topology, node: &Node, ranges: &[RangeInclusive<u16>]) -> String {
     let mut text = format!("{} {}", node.name, address_word(node));
-    finish(topology, node, ranges, &mut text);
+    finish(topology, node, ranges, false, &mut text);
     text
 }
 
@@ -111,16 +145,22 @@ pub(crate) fn address_word(node: &Node) -> String {
     text
 }
 
-/// Appends the words after the address. The times of the last PING and PONG are 0, and the link is always connected,
-/// because nothing detects failures.
-fn finish(topology: &Topology, node: &Node, ranges: &[RangeInclusive<u16>], text: &mut String) {
+/// Appends the words after the address. The times of the last PING and PONG are 0, because nodes exchange none.
+fn finish(
+    topology: &Topology,
+    node: &Node,
+    ranges: &[RangeInclusive<u16>],
+    has_failed: bool,
+    text: &mut String,
+) {
     let myself = if topology.is_myself(node) { "myself," } else { "" };
     let (role, primary) = match &node.role {
         Role::Primary => ("master", "-"),
         Role::Replica(primary) => ("slave", primary.as_str()),
     };
     let epoch = topology.epoch_of(node);
-    _ = write!(text, " {myself}{role} {primary} 0 0 {epoch} connected");
+    let (flag, link) = if has_failed { (",fail", "disconnected") } else { ("", "connected") };
+    _ = write!(text, " {myself}{role}{flag} {primary} 0 0 {epoch} {link}");
     text.push_str(&ranges_text(ranges));
 }
 
@@ -151,7 +191,7 @@ struct Parsed {
 /// Returns the first invalid line, or a line that contradicts other lines.
 pub fn parse<'l>(lines: impl IntoIterator<Item = (usize, &'l str)>) -> Result<Topology, LineError> {
     let mut parsed: Vec<Parsed> = Vec::new();
-    let (mut current_epoch, mut group, mut forgotten) = (0, None, Vec::new());
+    let (mut current_epoch, mut group, mut forgotten, mut states) = (0, None, Vec::new(), Vec::new());
     let mut last = 1;
     for (number, line) in lines {
         last = number;
@@ -170,6 +210,10 @@ pub fn parse<'l>(lines: impl IntoIterator<Item = (usize, &'l str)>) -> Result<To
                 forgotten =
                     names.iter().map(|name| name_of(name)).collect::<Result<_, _>>().map_err(wrong)?;
             }
+            ["primary", name, version, incarnation, ref in_sync @ ..] => {
+                let state = parse_state(version, incarnation, in_sync).map_err(wrong)?;
+                states.push((number, name_of(name).map_err(wrong)?, state));
+            }
             _ => {
                 let node = parse_node(number, &words).map_err(wrong)?;
                 if parsed.iter().any(|other| other.node.name == node.node.name) {
@@ -184,7 +228,20 @@ pub fn parse<'l>(lines: impl IntoIterator<Item = (usize, &'l str)>) -> Result<To
     }
     let mut topology = build(parsed, current_epoch, last)?;
     topology.group = group.map(|group| Group { forgotten, ..group });
+    for (line, name, state) in states {
+        let found = topology.nodes.iter_mut().find(|node| node.name == name && !node.is_replica());
+        let wrong = || LineError { line, reason: format!("node {name} is not a known primary") };
+        found.ok_or_else(wrong)?.state = state;
+    }
     Ok(topology)
+}
+
+fn parse_state(version: &str, incarnation: &str, in_sync: &[&str]) -> Result<ShardState, String> {
+    Ok(ShardState {
+        version: number_of(version, "the version of a shard")?,
+        incarnation: number_of(incarnation, "the data of a node")?,
+        in_sync: parse_in_sync(in_sync)?,
+    })
 }
 
 fn parse_group(name: &str, index: &str, term: &str, voters: &str) -> Result<Group, String> {
@@ -260,7 +317,8 @@ fn parse_node(number: usize, words: &[&str]) -> Result<Parsed, String> {
     let epoch = if matches!(role, Role::Primary) { epoch } else { 0 };
     // A node without the name of a shard forms a shard with the node's own name, unless it is a replica: `build` then
     // assigns the shard of its primary.
-    let node = Node { name, shard: shard.unwrap_or(name), address, role, epoch };
+    let state = ShardState::default();
+    let node = Node { name, shard: shard.unwrap_or(name), address, role, epoch, state };
     Ok(Parsed { number, node, has_shard: shard.is_some(), is_myself, slots })
 }
 
@@ -389,12 +447,11 @@ mod tests {
         let topology = pair();
         let [one, other] = topology.nodes() else { panic!("there are two nodes") };
         let expected = format!("{A} 10.0.0.1:7000@17000,host-a myself,master - 0 0 3 connected 0-5 7");
-        assert_eq!(describe(&topology, one, false), expected);
-        assert!(describe(&topology, one, true).contains(" 10.0.0.1:7443@17000,host-a "));
-        assert_eq!(
-            describe(&topology, other, false),
-            format!("{B} 10.0.0.2:7001@17001 slave {A} 0 0 3 connected")
-        );
+        assert_eq!(describe(&topology, one, false, false), expected);
+        assert!(describe(&topology, one, true, false).contains(" 10.0.0.1:7443@17000,host-a "));
+        let described = |has_failed| describe(&topology, other, false, has_failed);
+        assert_eq!(described(false), format!("{B} 10.0.0.2:7001@17001 slave {A} 0 0 3 connected"));
+        assert_eq!(described(true), format!("{B} 10.0.0.2:7001@17001 slave,fail {A} 0 0 3 disconnected"));
     }
 
     #[test]

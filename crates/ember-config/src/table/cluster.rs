@@ -41,7 +41,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         kind: integer!(cluster_node_timeout, 0..=i64::MAX),
         default: "5000",
         mutable: true,
-        about: "The milliseconds without messages after which the nodes elect another leader; at least 200 have effect.",
+        about: "The time in ms, at least 200, from which the durations of leases (a half) and of the silence of a leader \
+                before an election (a sixth) follow.",
     },
     Parameter {
         name: "cluster-auth-pass",
@@ -187,13 +188,14 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         "The maximum age of the data of a replica that becomes a primary.",
     )
     .or(&["cluster-slave-validity-factor"]),
-    stored(
-        "cluster-replica-no-failover",
-        Form::YesNo,
-        "no",
-        "Whether a replica never becomes a primary automatically.",
-    )
-    .or(&["cluster-slave-no-failover"]),
+    Parameter {
+        name: "cluster-replica-no-failover",
+        aliases: &["cluster-slave-no-failover"],
+        kind: Kind::YesNo(field!(cluster_replica_no_failover)),
+        default: "no",
+        mutable: true,
+        about: "Whether this node, as a replica, becomes a primary only by CLUSTER FAILOVER.",
+    },
     Parameter {
         name: "cluster-allow-reads-when-down",
         aliases: &[],

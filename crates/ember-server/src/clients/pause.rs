@@ -1,4 +1,4 @@
-//! Pauses by `CLIENT PAUSE`, FAILOVER and SHUTDOWN, during which commands wait.
+//! Pauses by `CLIENT PAUSE`, FAILOVER, CLUSTER FAILOVER and SHUTDOWN, during which commands wait.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
@@ -14,6 +14,8 @@ pub(crate) struct Pause {
     all: AtomicBool,
     /// Whether writes wait until a replica has taken over as primary.
     for_failover: AtomicBool,
+    /// Whether writes wait until a replica in the cluster has taken over the slots.
+    for_hand_over: AtomicBool,
     /// Whether writes wait until the replicas have received all data and the server exits.
     for_shutdown: AtomicBool,
 }
@@ -53,6 +55,17 @@ impl Pause {
         self.update_any();
     }
 
+    /// Begins or ends the pause by CLUSTER FAILOVER.
+    pub(crate) fn wait_for_hand_over(&self, waits: bool) {
+        self.for_hand_over.store(waits, Ordering::Relaxed);
+        self.update_any();
+    }
+
+    /// Returns whether writes wait until a replica in the cluster has taken over the slots.
+    pub(crate) fn is_handing_over(&self) -> bool {
+        self.for_hand_over.load(Ordering::Relaxed)
+    }
+
     /// Begins or ends the pause by SHUTDOWN.
     pub(crate) fn wait_for_shutdown(&self, waits: bool) {
         self.for_shutdown.store(waits, Ordering::Relaxed);
@@ -66,14 +79,16 @@ impl Pause {
 
     /// Returns whether a pause without a known end delays writes.
     fn writes_wait(&self) -> bool {
-        self.for_failover.load(Ordering::Relaxed) || self.for_shutdown.load(Ordering::Relaxed)
+        self.for_failover.load(Ordering::Relaxed)
+            || self.for_shutdown.load(Ordering::Relaxed)
+            || self.is_handing_over()
     }
 
     /// Returns the pause in effect, if any.
     pub(crate) fn current(&self, now_ms: i64) -> Option<Paused> {
         let left_ms = (self.until_ms.load(Ordering::Relaxed) - now_ms).max(0);
         let all = left_ms > 0 && self.all.load(Ordering::Relaxed);
-        if self.for_failover.load(Ordering::Relaxed) {
+        if self.for_failover.load(Ordering::Relaxed) || self.is_handing_over() {
             return Some(Paused { reason: "failover_in_progress", all, left_ms });
         }
         if self.for_shutdown.load(Ordering::Relaxed) {

@@ -1,5 +1,6 @@
 //! The state of a client that is a replica: it receives a replication feed from this server instead of replies.
 
+use ember_cluster::node::DataSet;
 use ember_protocol::Reply;
 
 /// The source of the data that a replica's connection sends instead of replies.
@@ -44,6 +45,9 @@ pub(crate) enum Contents {
 /// The capability that ember announces as a replica: it supports everything that an ember primary sends.
 pub(crate) const EMBER_CAPABILITY: &[u8] = b"ember";
 
+/// The option of REPLCONF with which a cluster node states its name and the number of its data.
+pub(crate) const NODE_DATA: &str = "CLUSTER-DATA";
+
 /// The program that a replica runs, according to its own statements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Program {
@@ -79,6 +83,8 @@ pub(crate) struct Replica {
     pub(crate) knows_marks: bool,
     /// Whether the replica requests a full sync without the replication stream that follows.
     pub(crate) is_copy_only: bool,
+    /// The node of the cluster that the replica is, and the number of its data.
+    pub(crate) data: Option<DataSet>,
     /// The contents of the replica's full sync.
     pub(crate) contents: Contents,
     /// Whether output is to be combined into fewer packets, while the socket does not do that yet.

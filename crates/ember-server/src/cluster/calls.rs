@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use ember_cluster::node::DataSet;
 use ember_cluster::topology::Topology;
 use ember_config::PrimaryAddress;
 use ember_protocol::{OwnedBatch, Protocol, Reply};
@@ -10,6 +11,7 @@ use emberkv_core::error::CommandError;
 
 use super::bus::{Bus, Order};
 use super::changing::notify_workers;
+use super::shard;
 use crate::catalogue::registry::Command;
 use crate::clients::client::ClientView;
 use crate::executor::Executor;
@@ -118,6 +120,12 @@ impl Job for Publication {
         let config = server.config.snapshot();
         let slots = server.slots.as_ref().expect("the server is a node of a cluster");
         let primary = primary_of(&topology, config.tls_replication);
+        // A new primary stops to follow its old one before it serves the slots, so that its data cannot be replaced then. A
+        // new replica stops to serve before it follows.
+        let leads = primary == Some(PrimaryAddress::NONE);
+        if leads {
+            change_role(executor, primary.clone());
+        }
         let has_lost = executor.with_exclusive_access(|executor, _| {
             executor.publish();
             slots.publish(topology, &config)
@@ -125,12 +133,38 @@ impl Job for Publication {
         if has_lost {
             notify_workers(server);
         }
-        let changed =
-            primary.map_or(Ok(role::Changed::No), |primary| role::change(executor, None, primary, WHY));
-        if let Err(error) = changed {
-            tracing::error!("the role cannot change: {}", String::from_utf8_lossy(&error.text()));
+        if !leads {
+            change_role(executor, primary);
         }
+        shard::continue_hand_over(executor);
         Bus::of(server).order(Order::Published(number));
+        None
+    }
+}
+
+fn change_role(executor: &mut Executor, primary: Option<PrimaryAddress>) {
+    let changed = primary.map_or(Ok(role::Changed::No), |primary| role::change(executor, None, primary, WHY));
+    if let Err(error) = changed {
+        tracing::error!("the role cannot change: {}", String::from_utf8_lossy(&error.text()));
+    }
+}
+
+/// The request of a replica to take over the slots of this node.
+pub(super) struct HandOver {
+    pub(super) replica: DataSet,
+}
+
+impl Job for HandOver {
+    fn worker(&self) -> usize {
+        0
+    }
+
+    fn run(&mut self, _: &'static Server) {
+        unreachable!("the bus does the work");
+    }
+
+    fn settle(self: Box<Self>, executor: &mut Executor) -> Option<Settled> {
+        shard::begin_hand_over(executor, self.replica);
         None
     }
 }

@@ -8,5 +8,6 @@ pub(crate) mod calls;
 pub(crate) mod changing;
 mod checked_lines;
 mod files;
+pub(crate) mod shard;
 pub(crate) mod starting;
 mod store;

@@ -55,7 +55,11 @@ pub(crate) fn open(handle: &ConfigHandle) -> Result<Option<Opened>, String> {
         }
         handle.set_primary(PrimaryAddress::new(node.address.ip.clone(), port));
     }
-    Ok(Some(Opened { slots: Slots::new(topology, &config), stored }))
+    let incarnation =
+        getrandom::u64().map_err(|error| format!("the system provides no random numbers: {error}"))?;
+    // 0 stands for data on which the members have not agreed, and the number grows with each full sync.
+    let incarnation = incarnation / 2 + 1;
+    Ok(Some(Opened { slots: Slots::new(topology, &config, incarnation), stored }))
 }
 
 /// Reads the vote and the log of a member.

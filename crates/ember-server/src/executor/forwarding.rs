@@ -237,6 +237,7 @@ impl Executor {
         if !self.enter_gate() {
             return self.refuse_forwarded(message);
         }
+        self.refresh_lease();
         self.turn.notices.collects_changes = self.server.trackers.is_broadcasting();
         let mut guards = Guards::None;
         self.turn.no_touch = message.no_touch;

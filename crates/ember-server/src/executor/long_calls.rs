@@ -123,6 +123,7 @@ impl Job for LongCall {
             // Earlier records are published first, so that the call's records need not be copied.
             executor.publish();
             // The slot of the keys may have been removed from this cluster node since the call began.
+            executor.refresh_lease();
             let lost_slot = if client.is_primary {
                 None
             } else {

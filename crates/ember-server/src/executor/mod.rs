@@ -161,6 +161,8 @@ pub(crate) struct Executor {
     failure: Option<String>,
     /// Whether the server was a replica when the turn began.
     is_replica: bool,
+    /// Whether this cluster node may serve its slots, as of the beginning of the batch.
+    has_lease: bool,
     /// Whether this worker is outside the gate because a script prevented it from closing the gate.
     is_outside: bool,
     /// The number of the last published journal record with changes of the current batch; 0 if there is none.
@@ -221,6 +223,7 @@ impl Executor {
             applies: false,
             failure: None,
             is_replica: false,
+            has_lease: true,
             is_outside: false,
             last_record: 0,
             client_memory: ClientMemory::new(&server.workers[index].stats.client_bytes, &server.client_bytes),

@@ -128,6 +128,7 @@ impl Executor {
     pub(crate) fn prepare(&mut self, client: &Client, batch: &Batch, input: &[u8], start: usize) -> bool {
         self.last_record = 0;
         self.clock = Instant::now();
+        self.refresh_lease();
         self.sizes.begin_batch(batch.wire_bytes_max(input.len()));
         let mut may_be_long = client.primary.is_some();
         let ahead = self.fetch_ahead(client.database);

@@ -37,6 +37,14 @@ impl Executor {
         checked.map_err(Refusal::error)
     }
 
+    /// Reads the clock: whether this cluster node may serve its slots from now on. On other servers, nothing happens.
+    #[inline]
+    pub(crate) fn refresh_lease(&mut self) {
+        if let Some(slots) = &self.server.slots {
+            self.has_lease = slots.has_lease();
+        }
+    }
+
     /// Checks that this node serves the slot of a call; returns the slot if there is one. On a server that is not a node
     /// of a cluster, there is none.
     ///
@@ -52,8 +60,11 @@ impl Executor {
     ) -> Result<Option<u16>, Refusal> {
         let Some(slots) = &self.server.slots else { return Ok(None) };
         match hash.map(KeyHash::slot) {
-            Some(slot) if slots.serves(slot) => Ok(Some(slot)),
-            _ => slots.check(&self.config, SlotCall::of(caller, command), slots_of(command, args)),
+            Some(slot) if self.has_lease && slots.serves(slot) => Ok(Some(slot)),
+            _ => {
+                let call = SlotCall::of(caller, command, self.has_lease);
+                slots.check(&self.config, call, slots_of(command, args))
+            }
         }
     }
 
@@ -61,7 +72,8 @@ impl Executor {
         let Some(slots) = &self.server.slots else { return Ok(()) };
         let registry = &self.server.registry;
         let found = queued.calls().flat_map(|(index, args)| slots_of(registry.get(index), args));
-        slots.check(&self.config, SlotCall::of_queued(caller, queued.flags()), found).map(drop)
+        let call = SlotCall::of_queued(caller, queued.flags(), self.has_lease);
+        slots.check(&self.config, call, found).map(drop)
     }
 
     /// Returns whether this node no longer has the data of a watched key, so that it does not learn of changes.

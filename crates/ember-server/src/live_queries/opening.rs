@@ -110,7 +110,7 @@ pub(crate) struct Refused(pub(crate) Vec<u8>);
 pub(crate) fn check_slots(server: &Server, view: &ClientView, query: &LiveQuery) -> Result<(), Refused> {
     let Some(slots) = &server.slots else { return Ok(()) };
     let command = server.registry.get(query.command);
-    let call = SlotCall::of(view.slot_caller(), command);
+    let call = SlotCall::of(view.slot_caller(), command, slots.has_lease());
     let checked = slots.check(&server.config.snapshot(), call, slots_of(command, query.call()));
     checked.map(drop).map_err(|refusal| Refused(refusal.error().text().into_owned()))
 }

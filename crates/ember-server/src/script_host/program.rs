@@ -320,6 +320,7 @@ impl Host<'_> {
     fn check_conditions(&mut self, command: &Command, words: Args<'_>) -> Result<(), CommandError> {
         let flags = command.spec.flags;
         let caller = self.client.view.slot_caller();
+        self.executor.refresh_lease();
         let slot = self.executor.check_slots(caller, command, None, words);
         if let Some(slot) = slot.map_err(|refusal| refusal.script_error())? {
             let mixes_slots = ScriptFlags::UNDECLARED | ScriptFlags::ALLOW_CROSS_SLOT_KEYS;

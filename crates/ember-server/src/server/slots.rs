@@ -3,11 +3,14 @@
 //! Workers test one bit per call: whether this node serves the slot now. The bits change only while a worker has exclusive
 //! access to the keyspace, so no batch sees two topologies; `cluster-require-full-coverage` is an exception, because it
 //! moves no slot. Everything else, such as the owner of a slot, is read from the topology only when a call is not served.
+//!
+//! A member of a group serves its slots only while it has a lease (`ember_cluster::lease`). Workers read the clock once per
+//! batch.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use ember_cluster::node::Node;
+use ember_cluster::node::{DataSet, Node};
 use ember_cluster::slots::{SLOTS, slot_of};
 use ember_cluster::topology::Topology;
 use ember_config::{Config, EndpointType};
@@ -17,6 +20,7 @@ use emberkv_core::spec::{Flags, Group};
 
 use crate::catalogue::registry::Command;
 use crate::clients::client::SlotCaller;
+use crate::system::clock::boot_ms;
 use parking_lot::RwLock;
 
 /// The error of calls while slots have no owner and `cluster-require-full-coverage` is on.
@@ -36,6 +40,14 @@ pub(crate) struct Slots {
     /// A bit for each slot that this node serves now.
     served: Box<[AtomicU64]>,
     view: RwLock<Arc<View>>,
+    /// Whether the node is a member of a group, so that it needs a lease.
+    needs_lease: AtomicBool,
+    /// The end of the lease in ms of [`boot_ms`]; 0 if there is none.
+    lease_until_ms: AtomicU64,
+    /// The number of the data of this node.
+    incarnation: AtomicU64,
+    /// Whether these data have followed a primary since the server started.
+    is_linked: AtomicBool,
 }
 
 /// The reason why this node does not run a call.
@@ -92,28 +104,37 @@ pub(crate) struct SlotCall {
     writes: bool,
     /// Whether the keys are names of shard channels.
     names_channels: bool,
+    /// Whether this node may serve its slots now.
+    has_lease: bool,
 }
 
 impl SlotCall {
     /// Returns the properties of a client's call of a command.
     #[inline]
-    pub(crate) fn of(caller: SlotCaller, command: &Command) -> SlotCall {
+    pub(crate) fn of(caller: SlotCaller, command: &Command, has_lease: bool) -> SlotCall {
         let names_channels = command.spec.group == Group::PubSub;
-        SlotCall { caller, writes: command.spec.flags.contains(Flags::WRITE), names_channels }
+        SlotCall { caller, writes: command.spec.flags.contains(Flags::WRITE), names_channels, has_lease }
     }
 
     /// Returns the properties of EXEC, whose queued calls have these flags.
-    pub(crate) fn of_queued(caller: SlotCaller, flags: Flags) -> SlotCall {
-        SlotCall { caller, writes: flags.contains(Flags::WRITE), names_channels: false }
+    pub(crate) fn of_queued(caller: SlotCaller, flags: Flags, has_lease: bool) -> SlotCall {
+        SlotCall { caller, writes: flags.contains(Flags::WRITE), names_channels: false, has_lease }
     }
 }
 
 impl Slots {
-    /// Returns the state of a node with this topology.
-    pub(crate) fn new(topology: Topology, config: &Config) -> Slots {
+    /// Returns the state of a node with this topology; `incarnation` is the random number of its data.
+    pub(crate) fn new(topology: Topology, config: &Config, incarnation: u64) -> Slots {
         let served = (0..SLOTS / 64).map(|_| AtomicU64::new(0)).collect();
         let view = RwLock::new(Arc::new(View { topology: topology.clone(), is_ok: false }));
-        let slots = Slots { served, view };
+        let slots = Slots {
+            served,
+            view,
+            needs_lease: AtomicBool::new(false),
+            lease_until_ms: AtomicU64::new(0),
+            incarnation: AtomicU64::new(incarnation),
+            is_linked: AtomicBool::new(false),
+        };
         slots.publish(topology, config);
         slots
     }
@@ -124,6 +145,61 @@ impl Slots {
         // Relaxed: slots move while no worker is inside the gate, whose entry orders the accesses.
         let word = self.served[usize::from(slot) / 64].load(Ordering::Relaxed);
         word >> (slot % 64) & 1 == 1
+    }
+
+    /// Returns whether this node may serve its slots now, as far as it needs a lease.
+    #[inline]
+    pub(crate) fn has_lease(&self) -> bool {
+        // Relaxed: the flag changes while no worker is inside the gate, and the time is compared with the clock alone.
+        !self.needs_lease.load(Ordering::Relaxed) || boot_ms() < self.lease_until_ms.load(Ordering::Relaxed)
+    }
+
+    /// Sets the end of the lease.
+    pub(crate) fn set_lease(&self, until_ms: u64) {
+        self.lease_until_ms.store(until_ms, Ordering::Relaxed);
+    }
+
+    /// Returns the remaining time of the lease in ms; `None` if this node needs none.
+    pub(crate) fn lease_ms(&self) -> Option<u64> {
+        let until_ms = self.lease_until_ms.load(Ordering::Relaxed);
+        self.needs_lease.load(Ordering::Relaxed).then(|| until_ms.saturating_sub(boot_ms()))
+    }
+
+    /// Returns the number of the data of this node, which is another one after each start and full sync.
+    pub(crate) fn incarnation(&self) -> u64 {
+        self.incarnation.load(Ordering::SeqCst)
+    }
+
+    /// Returns the word for this node and the number of its data, which it states to its primary; `None` outside a group.
+    pub(crate) fn shown_data(&self) -> Option<String> {
+        let view = self.view();
+        let data = DataSet { node: view.topology.myself().name, incarnation: self.incarnation() };
+        view.topology.group().map(|_| data.to_string())
+    }
+
+    /// Returns whether the data have followed a primary since the server started.
+    pub(crate) fn is_linked(&self) -> bool {
+        self.is_linked.load(Ordering::SeqCst)
+    }
+
+    /// Records that the data are about to be replaced by those of the primary. The caller has exclusive access.
+    pub(crate) fn begin_copy(&self) {
+        self.is_linked.store(false, Ordering::SeqCst);
+        self.incarnation.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Records that the data follow the primary.
+    pub(crate) fn record_link(&self) {
+        self.is_linked.store(true, Ordering::SeqCst);
+    }
+
+    /// Returns whether the members have agreed that this node is a primary with its present data. Until then, other data
+    /// may replace them, so that no replica must copy them. Outside a group, nothing has to be agreed on.
+    pub(crate) fn serves_own_data(&self) -> bool {
+        let view = self.view();
+        let myself = view.topology.myself();
+        let is_agreed = !myself.is_replica() && myself.state.incarnation == self.incarnation();
+        is_agreed || view.topology.group().is_none()
     }
 
     /// Returns the present topology.
@@ -143,6 +219,7 @@ impl Slots {
             let now = (first..first + 64).map(bit).sum::<u64>();
             has_lost |= word.swap(now, Ordering::Relaxed) & !now != 0;
         }
+        self.needs_lease.store(topology.group().is_some(), Ordering::Relaxed);
         let mut view = self.view.write();
         if view.is_ok != is_ok {
             tracing::info!("cluster state changed: {}", if is_ok { "ok" } else { "fail" });
@@ -173,7 +250,7 @@ impl Slots {
     ) -> Result<Option<u16>, Refusal> {
         let Some(slot) = slots.next() else { return Ok(None) };
         let is_one = slots.all(|other| other == slot);
-        if is_one && self.serves(slot) {
+        if is_one && call.has_lease && self.serves(slot) {
             return Ok(Some(slot));
         }
         self.check_by_topology(config, call, slot, is_one).map(|()| Some(slot))
@@ -192,8 +269,9 @@ impl Slots {
         if !is_one {
             return Err(Refusal::CrossSlot);
         }
+        let is_ok = view.is_ok && (call.has_lease || !view.topology.is_myself(owner));
         match call {
-            _ if view.is_ok => {}
+            _ if is_ok => {}
             SlotCall { names_channels: true, .. } if config.cluster_allow_pubsubshard_when_down => {}
             SlotCall { names_channels: true, .. } => return Err(Refusal::Down),
             _ if !config.cluster_allow_reads_when_down => return Err(Refusal::Down),

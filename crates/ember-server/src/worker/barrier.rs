@@ -55,12 +55,17 @@ impl Worker {
         may_send
     }
 
+    /// Returns whether a connection's replies wait for replicas.
+    pub(super) fn waits_for_replicas(&self, connection: &Connection) -> bool {
+        let replicas = replicas_for(&self.executor, connection);
+        connection.is_held && connection.acknowledges > self.server.journal.replicated(replicas)
+    }
+
     /// Returns whether a connection's replies have waited for replicas longer than `sync-timeout`.
     pub(super) fn waits_too_long_for_replicas(&self, connection: &Connection) -> bool {
-        let (executor, journal) = (&self.executor, &self.server.journal);
-        connection.is_held
-            && connection.acknowledges <= journal.released()
-            && connection.acknowledges > journal.replicated(replicas_for(executor, connection))
+        let executor = &self.executor;
+        self.waits_for_replicas(connection)
+            && connection.acknowledges <= self.server.journal.released()
             && executor.turn.now_ms - connection.held_since_ms > i64::from(executor.config.sync_timeout)
     }
 

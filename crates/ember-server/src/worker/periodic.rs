@@ -11,6 +11,7 @@ use crate::aof::rewriting;
 use crate::aof::service::Aof;
 use crate::aof::slow_disk;
 use crate::clients::ending::EndReason;
+use crate::cluster::shard;
 use crate::defragmentation;
 use crate::metrics::memory_report;
 use crate::migration::Migrations;
@@ -70,7 +71,10 @@ impl Worker {
         }
         if self.executor.index == 0 && !self.server.is_loading() {
             self.observed("tracking-table-limit", |worker| worker.executor.limit_tracked());
-            self.observed("replication", |worker| upkeep::work(&mut worker.executor));
+            self.observed("replication", |worker| {
+                upkeep::work(&mut worker.executor);
+                shard::work(&mut worker.executor);
+            });
             if SnapshotState::of(self.server).background.is_due(self.server, &self.executor.config) {
                 // If the snapshot cannot begin, the reason is logged, and it is retried.
                 self.observed("snapshot", |worker| _ = begin_bgsave(&mut worker.executor));

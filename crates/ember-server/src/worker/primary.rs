@@ -15,6 +15,7 @@ use crate::aof::rewriting;
 use crate::clients::listener;
 use crate::clients::mailbox::Message;
 use crate::clients::primary::{FromPrimary, NewPrimary, PrimaryOrder};
+use crate::cluster::shard;
 use crate::journal::Reader;
 use crate::replication::link::role;
 use crate::replication::{failover, shutdown};
@@ -31,6 +32,7 @@ impl Worker {
             PrimaryOrder::CheckReplicas => self.observed("replication", |worker| {
                 failover::work(&mut worker.executor);
                 shutdown::work(&mut worker.executor);
+                shard::continue_hand_over(&mut worker.executor);
             }),
             PrimaryOrder::StayPrimary { why } => self.stay_primary(why),
         }
@@ -127,9 +129,15 @@ impl Worker {
         }
     }
 
-    /// Ends all blocked calls with an error, and closes their connections.
+    /// Ends all blocked calls with an error, and closes their connections, as well as those of clients whose writes no
+    /// replica may have confirmed: their replies must not follow acknowledgements of later writes.
     fn demote(&mut self) {
         for token in 0..self.connections.all.len() {
+            let Some(connection) = self.connections.all[token].as_deref() else { continue };
+            if self.waits_for_replicas(connection) {
+                self.close(token);
+                continue;
+            }
             let Some(connection) = self.connections.all[token].as_deref_mut() else { continue };
             let client_id = connection.client.view.id;
             // A client whose waiter is being served right now receives the reply to its call instead of the error.

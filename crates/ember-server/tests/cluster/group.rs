@@ -1,34 +1,39 @@
 //! Nodes that agree on their topology: they form a cluster over the bus, change it, and still have it after crashes.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::Command;
 
-use ember_testkit::{RawClient, Server, Value, free_port, refusal, wait_until};
+use ember_testkit::{Proxy, RawClient, Server, Value, free_port, refusal, wait_until};
 
 use crate::{MODES, assert_error, assert_ok, builder, cluster_info, directory, program, remove, text};
 
-/// The election timeout of the nodes.
-const TIMEOUT: [&str; 2] = ["--cluster-node-timeout", "1000"];
+/// The node timeout of the nodes: leases of 1.5 s, elections of 0.5 to 1 s.
+pub(crate) const TIMEOUT: [&str; 2] = ["--cluster-node-timeout", "3000"];
 
 /// A node with its own directory, which can be killed and started again.
-struct Member {
-    port: u16,
-    bus_port: u16,
+pub(crate) struct Member {
+    pub(crate) port: u16,
+    pub(crate) bus_port: u16,
     directory: PathBuf,
     arguments: Vec<String>,
-    server: Option<Server>,
+    pub(crate) server: Option<Server>,
 }
 
 impl Member {
-    fn start(mode: &[&str], arguments: &[&str]) -> Member {
+    pub(crate) fn start(mode: &[&str], arguments: &[&str]) -> Member {
+        Member::start_at(mode, arguments, free_port())
+    }
+
+    fn start_at(mode: &[&str], arguments: &[&str], bus_port: u16) -> Member {
         let arguments = [mode, &TIMEOUT, arguments].concat().iter().map(|&word| word.to_owned()).collect();
-        let (port, bus_port) = (free_port(), free_port());
+        let port = free_port();
         let mut member = Member { port, bus_port, directory: directory(), arguments, server: None };
         member.restart();
         member
     }
 
-    fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
         let bus_port = self.bus_port.to_string();
         let arguments = [&arguments[..], &["--cluster-port", &bus_port]].concat();
@@ -36,24 +41,24 @@ impl Member {
         self.server = Some(server.start());
     }
 
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.server.take().unwrap().crash();
     }
 
-    fn client(&self) -> RawClient {
+    pub(crate) fn client(&self) -> RawClient {
         self.server.as_ref().unwrap().client()
     }
 
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         text(&mut self.client(), "CLUSTER MYID")
     }
 
-    fn meet(&self, other: &Member) {
+    pub(crate) fn meet(&self, other: &Member) {
         assert_ok(&mut self.client(), &format!("CLUSTER MEET 127.0.0.1 {} {}", other.port, other.bus_port));
     }
 
     /// Returns the topology of the node: the lines of CLUSTER NODES without its own flag, sorted.
-    fn view(&self) -> Vec<String> {
+    pub(crate) fn view(&self) -> Vec<String> {
         let nodes = text(&mut self.client(), "CLUSTER NODES").replace("myself,", "");
         let mut lines: Vec<String> = nodes.lines().map(str::to_owned).collect();
         lines.sort();
@@ -71,11 +76,20 @@ fn start_group(mode: &[&str], count: usize, arguments: &[&str]) -> Vec<Member> {
         member.meet(&members[0]);
     }
     wait_for_agreement(&members);
+    wait_until_served(&members);
     members
 }
 
+/// Waits until all slots are served, as all running nodes report.
+pub(crate) fn wait_until_served(members: &[Member]) {
+    wait_until("all slots are served", || {
+        let mut running = members.iter().filter(|member| member.server.is_some());
+        running.all(|member| cluster_info(&mut member.client(), "cluster_state") == "ok")
+    });
+}
+
 /// Waits until all running nodes have the same nodes and slots.
-fn wait_for_agreement(members: &[Member]) {
+pub(crate) fn wait_for_agreement(members: &[Member]) {
     wait_until("all nodes agree", || {
         let mut running = members.iter().filter(|member| member.server.is_some());
         let first = running.next().unwrap().view();
@@ -83,7 +97,7 @@ fn wait_for_agreement(members: &[Member]) {
     });
 }
 
-fn stop(members: Vec<Member>) {
+pub(crate) fn stop(members: Vec<Member>) {
     for member in members {
         drop(member.server);
         remove(&member.directory);
@@ -151,18 +165,59 @@ fn every_node_can_be_killed_and_keeps_the_topology() {
 }
 
 #[test]
-fn without_a_majority_a_change_fails_and_the_slots_are_served() {
+fn without_a_majority_a_change_fails_and_no_slot_is_served_after_the_lease() {
     let mut members = start_group(MODES[0], 3, &[]);
     wait_until("three nodes vote", || cluster_info(&mut members[0].client(), "cluster_raft_voters") == "3");
     members[1].kill();
     members[2].kill();
     let client = &mut members[0].client();
+    // The slot of this key is 5061.
+    let down = Value::Error(b"CLUSTERDOWN The cluster is down".to_vec());
+    wait_until("the lease ends", || client.run("SET bar 1") == down);
+    assert_eq!(client.run("GET bar"), down);
+    assert_eq!(cluster_info(client, "cluster_state"), "fail");
     let error = client.run("CLUSTER DELSLOTS 0");
     assert!(matches!(error, Value::Error(_)), "{error:?}");
-    // The slot of this key is 5061.
-    assert_ok(client, "SET bar 1");
     members[1].restart();
+    wait_until("there is a lease", || client.run("SET bar 1") == Value::ok());
     wait_until("a change is possible", || client.run("CLUSTER DELSLOTS 5460") == Value::ok());
+    stop(members);
+}
+
+#[test]
+fn members_agree_on_changes_although_their_links_break_again_and_again() {
+    // Other nodes connect to the bus of each node through its proxy.
+    let mut members: Vec<Member> = Vec::new();
+    let mut proxies = Vec::new();
+    for _ in 0..3 {
+        let bus_port = free_port();
+        let bus = SocketAddr::from((Ipv4Addr::LOCALHOST, bus_port));
+        let proxy = Proxy::cutting(bus, |number| 4_000 + 1_000 * (number % 7));
+        let announced = proxy.address().port().to_string();
+        let arguments = ["--cluster-announce-ip", "127.0.0.1", "--cluster-announce-bus-port", &announced];
+        members.push(Member::start_at(MODES[0], &arguments, bus_port));
+        proxies.push(proxy);
+    }
+    let through = |number: usize| proxies[number].address().port();
+    for member in &members[1..] {
+        let line = format!("CLUSTER MEET 127.0.0.1 {} {}", members[0].port, through(0));
+        wait_until("the node has joined", || member.client().run(&line) == Value::ok());
+    }
+    wait_for_agreement(&members);
+    wait_until("three nodes vote", || cluster_info(&mut members[0].client(), "cluster_raft_voters") == "3");
+    let mut slot = 0;
+    while proxies.iter().any(|proxy| proxy.connections() < 6) {
+        let member = &members[slot % 3];
+        let line = format!("CLUSTER ADDSLOTS {slot}");
+        // A reply may be lost with its link: the change is in effect then.
+        wait_until("the slot is assigned", || {
+            let reply = member.client().run(&line).text();
+            reply == "OK" || reply.ends_with("is already busy")
+        });
+        slot += 1;
+    }
+    wait_for_agreement(&members);
+    assert_eq!(cluster_info(&mut members[2].client(), "cluster_slots_assigned"), slot.to_string());
     stop(members);
 }
 
@@ -288,6 +343,7 @@ fn a_node_begins_a_cluster_with_all_slots() {
     let client = &mut member.client();
     wait_until("all slots are assigned", || cluster_info(client, "cluster_slots_assigned") == "16384");
     assert_eq!(cluster_info(client, "cluster_raft_role"), "leader");
+    wait_until("there is a lease", || cluster_info(client, "cluster_state") == "ok");
     assert_ok(client, "SET key value");
     stop(vec![member]);
 }

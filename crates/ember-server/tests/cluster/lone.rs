@@ -141,7 +141,7 @@ fn commands_that_need_other_nodes_are_refused() {
     assert_error(client, &format!("CLUSTER FORGET {name}"), "ERR I tried hard but I can't forget myself...");
     assert_error(client, &format!("CLUSTER REPLICATE {name}"), "ERR Can't replicate myself");
     assert_error(client, "CLUSTER MEET here 7000", "ERR Invalid node address specified: here:7000");
-    assert_error(client, "CLUSTER FAILOVER", "ERR CLUSTER FAILOVER is not available in this version");
+    assert_error(client, "CLUSTER FAILOVER", "ERR You should send CLUSTER FAILOVER to a replica");
     assert_ok(client, "CLUSTER SETSLOT 1 STABLE");
     assert_ok(client, &format!("CLUSTER SETSLOT 1 NODE {name}"));
     assert_eq!(cluster_info(client, "cluster_slots_assigned"), "1");

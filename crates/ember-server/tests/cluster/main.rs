@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
 mod commands;
+mod failover;
 mod file;
 mod group;
 mod lone;

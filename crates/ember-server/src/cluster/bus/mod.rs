@@ -18,12 +18,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ember_cluster::change::Change;
 use ember_cluster::member::Status;
+use ember_cluster::node::Name;
 use ember_cluster::topology::Topology;
 use ember_config::Config;
 use ember_config::TlsAuthClients;
 use parking_lot::Mutex;
 
 use super::calls::ChangeCall;
+use super::shard::HandingOver;
 use crate::server::Server;
 use crate::system::driver::{Bell, Driver};
 
@@ -41,6 +43,12 @@ pub(crate) enum Order {
     Published(u64),
     /// The data set is loaded: topologies can be put into effect.
     Loaded,
+    /// Agree on this change of the shard of this node. Its outcome follows from the topology.
+    Shard(Change),
+    /// Take over the slots of the primary of this node, with its help.
+    TakeOver(Box<ChangeCall>),
+    /// Inform a replica why this node does not hand over its slots to it.
+    Keep(Name, String),
 }
 
 /// A link as CLUSTER LINKS shows it.
@@ -59,6 +67,10 @@ pub(crate) struct Bus {
     /// Whether the workers must not change the topology of a node in no group, because it meets another node.
     pub(crate) own_changes: Mutex<OwnChanges>,
     pub(crate) status: Mutex<Option<Status>>,
+    /// The hand-over of the slots of this node that is running.
+    pub(super) handing_over: Mutex<Option<HandingOver>>,
+    /// The nodes that the leader does not hear.
+    pub(crate) failed: Mutex<Vec<Name>>,
     pub(crate) links: Mutex<Vec<LinkFacts>>,
     pub(crate) sent: AtomicU64,
     pub(crate) received: AtomicU64,

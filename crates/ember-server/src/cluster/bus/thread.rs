@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ember_cluster::member::{Member, Outputs, Recipient, Sender};
 use ember_cluster::message::Parcel;
@@ -19,14 +19,15 @@ use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
 use super::link::Link;
 use super::{Bus, LinkFacts, Order, OwnChanges, check_reach};
-use crate::cluster::calls::{ChangeCall, Publication};
+use crate::cluster::calls::{ChangeCall, HandOver, Publication};
 use crate::cluster::files::{AgreementFiles, Stored};
 use crate::cluster::starting::{address_of, bus_port_of, path_of};
-use crate::cluster::store;
+use crate::cluster::{shard, store};
 use crate::executor::jobs::Jobs;
 use crate::server::Server;
+use crate::server::slots::Slots;
 use crate::system::abort_on_panic::AbortOnPanic;
-use crate::system::clock::unix_ms;
+use crate::system::clock::{boot_ms, unix_ms};
 use crate::system::driver::Driver;
 use crate::system::random_name::random_name;
 use crate::tls::{client_config, server_config};
@@ -187,7 +188,6 @@ struct Thread {
     next_token: usize,
     /// When this node last connected to each address.
     dialed: HashMap<SocketAddr, u64>,
-    begun: Instant,
     calls: HashMap<u64, Box<ChangeCall>>,
     next_ticket: u64,
     /// Successful calls that wait for a topology to be in effect.
@@ -216,7 +216,6 @@ impl Thread {
             links: HashMap::new(),
             next_token: 0,
             dialed: HashMap::new(),
-            begun: Instant::now(),
             calls: HashMap::new(),
             next_ticket: 0,
             done: Vec::new(),
@@ -229,19 +228,18 @@ impl Thread {
         }
     }
 
-    fn now_ms(&self) -> u64 {
-        // At least 1, because 0 stands for never.
-        self.begun.elapsed().as_millis() as u64 + 1
+    fn slots(&self) -> &'static Slots {
+        self.server.slots.as_ref().expect("the server is a node of a cluster")
     }
 
     fn run(mut self) {
         let mut tick_at_ms = 0;
         loop {
-            let now_ms = self.now_ms();
+            let now_ms = boot_ms();
             if now_ms >= tick_at_ms {
                 tick_at_ms = now_ms + self.tick(now_ms);
             }
-            let wait = Duration::from_millis(tick_at_ms.saturating_sub(self.now_ms()).max(1));
+            let wait = Duration::from_millis(tick_at_ms.saturating_sub(boot_ms()).max(1));
             let mut ready = Vec::new();
             if let Err(error) = self.driver.wait(wait, |readiness| ready.push(readiness.token)) {
                 tracing::error!("the bus of the cluster cannot wait for events: {error}");
@@ -267,11 +265,12 @@ impl Thread {
             // CONFIG SET may have changed them.
             self.readdress();
             self.member.set_timeout(timeout_ms);
+            self.member.set_report(shard::report(self.server));
             self.member.tick(now_ms);
             self.carry_out(now_ms);
         }
         let is_idle = !self.member.is_in_group() && !self.member.is_meeting();
-        if is_idle { IDLE_TICK_MS } else { (timeout_ms / 20).clamp(5, IDLE_TICK_MS / 4) }
+        if is_idle { IDLE_TICK_MS } else { (timeout_ms / 50).clamp(5, IDLE_TICK_MS / 4) }
     }
 
     fn close_old_links(&mut self, now_ms: u64) {
@@ -295,8 +294,7 @@ impl Thread {
         }
         *Bus::of(self.server).own_changes.lock() = OwnChanges::Refused;
         if self.published == self.newest.0 {
-            let slots = self.server.slots.as_ref().expect("the server is a node of a cluster");
-            self.member.set_own_topology(slots.view().topology.clone());
+            self.member.set_own_topology(self.slots().view().topology.clone());
         }
     }
 
@@ -309,9 +307,12 @@ impl Thread {
     }
 
     fn obey(&mut self, order: Order) {
-        let now_ms = self.now_ms();
+        let now_ms = boot_ms();
         if self.is_halted
-            && let Order::Change(_, call) | Order::Meet(_, call) | Order::Leave(_, call) = order
+            && let Order::Change(_, call)
+            | Order::Meet(_, call)
+            | Order::Leave(_, call)
+            | Order::TakeOver(call) = order
         {
             let error = "this node cannot store changes of the topology: see its log";
             call.complete(self.server, Err(error.to_owned()));
@@ -331,8 +332,16 @@ impl Thread {
                 let ticket = self.enter(call);
                 self.member.leave(ticket, *lone, now_ms);
             }
+            Order::Shard(change) => _ = self.member.propose_for_shard(change, now_ms),
+            Order::TakeOver(call) => {
+                let ticket = self.enter(call);
+                self.member.take_over(ticket, now_ms);
+            }
+            Order::Keep(replica, why) => self.member.keep_slots(replica, why),
             Order::Published(number) => {
                 (self.published, self.publishing) = (number, None);
+                // Calls end after the slots can be used.
+                self.renew_lease();
                 self.complete_done();
                 self.publish();
             }
@@ -402,9 +411,25 @@ impl Thread {
                 Err(error) => self.complete(ticket, Err(error)),
             }
         }
+        if let Some(replica) = outputs.cede_to {
+            Jobs::of(self.server).notify(self.server, Box::new(HandOver { replica }));
+        }
         self.complete_done();
-        *Bus::of(self.server).status.lock() = self.member.status();
+        let bus = Bus::of(self.server);
+        *bus.status.lock() = self.member.status();
+        *bus.failed.lock() = self.member.failed(now_ms).to_vec();
+        self.renew_lease();
         self.allow_own();
+    }
+
+    /// Lets the workers serve the slots for the time of the lease.
+    fn renew_lease(&mut self) {
+        let slots = self.slots();
+        // The data may be replaced at any time while the node is a replica.
+        self.member.set_report(shard::report(self.server));
+        let until_ms = self.member.serves_until_ms(&slots.view().topology);
+        // A node in no group needs no lease, and a new member has none.
+        slots.set_lease(if until_ms == u64::MAX { 0 } else { until_ms });
     }
 
     fn store(&mut self, outputs: &Outputs) -> io::Result<()> {
@@ -562,7 +587,7 @@ impl Thread {
             if self.is_halted || unknown >= UNKNOWN_LINKS_MAX {
                 continue;
             }
-            let now_ms = self.now_ms();
+            let now_ms = boot_ms();
             let tls = match &self.tls {
                 None => Ok(None),
                 Some((_, config)) => {
@@ -592,7 +617,7 @@ impl Thread {
 
     /// Reads and writes as much as a link accepts without blocking.
     fn serve(&mut self, token: usize) {
-        let now_ms = self.now_ms();
+        let now_ms = boot_ms();
         let Some(link) = self.links.get_mut(&token) else { return };
         let was_known = link.peer.is_some();
         let received = link.receive(now_ms).and_then(|messages| link.flush().map(|()| messages));
@@ -624,7 +649,7 @@ impl Thread {
     }
 
     fn show_links(&self) {
-        let age_ms = |link: &Link| self.now_ms().saturating_sub(link.opened_ms) as i64;
+        let age_ms = |link: &Link| boot_ms().saturating_sub(link.opened_ms) as i64;
         let facts = |link: &Link| {
             let peer = link.peer?.to_string();
             Some(LinkFacts { is_dialed: link.is_dialed, peer, created_ms: unix_ms() - age_ms(link) })

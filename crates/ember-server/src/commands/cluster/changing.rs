@@ -6,7 +6,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use ember_cluster::change::{Change, ranges_of};
-use ember_cluster::node::Name;
+use ember_cluster::node::{DataSet, Name};
 use ember_cluster::topology::{SlotError, Topology};
 use ember_protocol::Args;
 use emberkv_core::commands::arguments::{integer, is_word};
@@ -16,6 +16,7 @@ use super::{node_of, slot};
 use crate::cluster::bus::{Order, check_reach};
 use crate::cluster::calls::park;
 use crate::cluster::changing::{change, renamed};
+use crate::cluster::shard;
 use crate::executor::session::{Execution, Outcome, Session, SessionResult};
 use crate::server::Server;
 
@@ -355,8 +356,37 @@ pub(super) fn set_slot(session: &mut Session<'_>) -> SessionResult {
     Err("ERR Invalid CLUSTER SETSLOT action or number of arguments. Try CLUSTER HELP".into())
 }
 
-/// Refuses a failover, which needs the detection of failures.
+/// Handles FAILOVER. With FORCE, the primary need not help: it is replaced when its leases are over.
 pub(super) fn failover(session: &mut Session<'_>) -> SessionResult {
     node_of(session.server)?;
-    Err("ERR CLUSTER FAILOVER is not available in this version".into())
+    let args = session.args;
+    let is_forced = args.len() == 3 && is_word(args, 2, "FORCE");
+    if args.len() == 3 && is_word(args, 2, "TAKEOVER") {
+        return Err("ERR CLUSTER FAILOVER TAKEOVER is not available: a majority of the voters must agree on each failover, \
+                    see CLUSTER FAILOVER FORCE"
+            .into());
+    }
+    if args.len() > 3 || (args.len() == 3 && !is_forced) {
+        return Err(CommandError::Syntax);
+    }
+    Ok(Outcome::Continue(|execution| {
+        let is_forced = execution.args.len() == 3;
+        let slots = node_of(execution.executor.server)?;
+        let view = slots.view();
+        let Some(primary) = view.topology.myself().primary() else {
+            return Err("ERR You should send CLUSTER FAILOVER to a replica".into());
+        };
+        if view.topology.group().is_none() {
+            return Err(fixed(&shown_name(execution), view.topology.nodes().len()));
+        }
+        if !is_forced {
+            return park(execution, Order::TakeOver);
+        }
+        if shard::report(execution.executor.server).position.is_none() {
+            return Err("ERR This node has not received the data of its primary".into());
+        }
+        let data = DataSet { node: view.topology.myself().name, incarnation: slots.incarnation() };
+        let version = view.topology.node(primary).map_or(0, |primary| primary.state.version);
+        park(execution, |call| Order::Change(Change::Promote { data, primary, version }, call))
+    }))
 }

@@ -129,6 +129,8 @@ const HELP: &[&str] = &[
     "    Remove slots from this node.",
     "DELSLOTSRANGE <start slot> <end slot> [<start slot> <end slot> ...]",
     "    Remove ranges of slots from this node.",
+    "FAILOVER [FORCE]",
+    "    Make this replica the primary of its shard; with FORCE, without the help of the present primary.",
     "FLUSHSLOTS",
     "    Remove all slots from this node.",
     "GETKEYSINSLOT <slot> <count>",

@@ -25,14 +25,19 @@ pub(super) fn info(session: &mut Session<'_>) -> SessionResult {
     let view = node_of(session.server)?.view();
     let topology = &view.topology;
     let assigned = topology.assigned();
+    let failed = Bus::of(session.server).failed.lock().clone();
+    let lost = |name: &Name| topology.ranges_of(*name).into_iter().map(|range| range.len()).sum::<usize>();
+    let failed_slots: usize = failed.iter().map(lost).sum();
+    let slots = node_of(session.server)?;
+    // A node that may not serve its slots now sees a cluster that is down.
+    let is_ok = view.is_ok && (slots.has_lease() || !topology.is_owner(topology.myself().name));
     let mut text = String::new();
     let mut line = |name: &str, value: &dyn std::fmt::Display| _ = write!(text, "{name}:{value}\r\n");
-    line("cluster_state", if view.is_ok { &"ok" } else { &"fail" });
+    line("cluster_state", if is_ok { &"ok" } else { &"fail" });
     line("cluster_slots_assigned", &assigned);
-    // Nothing detects failures of nodes.
-    line("cluster_slots_ok", &assigned);
+    line("cluster_slots_ok", &assigned.saturating_sub(failed_slots));
     line("cluster_slots_pfail", &0);
-    line("cluster_slots_fail", &0);
+    line("cluster_slots_fail", &failed_slots);
     line("cluster_known_nodes", &topology.nodes().len());
     line("cluster_size", &topology.size());
     line("cluster_current_epoch", &topology.current_epoch());
@@ -52,6 +57,12 @@ pub(super) fn info(session: &mut Session<'_>) -> SessionResult {
         line("cluster_raft_commit_index", &status.commit);
         line("cluster_raft_voters", &status.voters.len());
     }
+    if let Some(lease_ms) = slots.lease_ms() {
+        line("cluster_lease_ms", &lease_ms);
+        if let Some(in_sync) = &topology.myself().state.in_sync {
+            line("cluster_in_sync_replicas", &in_sync.len());
+        }
+    }
     line("total_cluster_links_buffer_limit_exceeded", &0);
     session.reply.verbatim(b"txt", text.as_bytes());
     Ok(Outcome::Done)
@@ -60,7 +71,9 @@ pub(super) fn info(session: &mut Session<'_>) -> SessionResult {
 pub(super) fn nodes(session: &mut Session<'_>) -> SessionResult {
     let view = node_of(session.server)?.view();
     let uses_tls = session.client.view.uses_tls;
-    let describe = |node| topology::describe(&view.topology, node, uses_tls) + "\n";
+    let failed = Bus::of(session.server).failed.lock().clone();
+    let describe =
+        |node: &Node| topology::describe(&view.topology, node, uses_tls, failed.contains(&node.name)) + "\n";
     let text: String = view.topology.nodes().iter().map(describe).collect();
     session.reply.verbatim(b"txt", text.as_bytes());
     Ok(Outcome::Done)
@@ -122,8 +135,10 @@ pub(super) fn replicas(session: &mut Session<'_>) -> SessionResult {
     }
     let replicas: Vec<&Node> = view.topology.replicas_of(node.name).collect();
     session.reply.array(replicas.len());
+    let failed = Bus::of(session.server).failed.lock().clone();
     for replica in replicas {
-        let text = topology::describe(&view.topology, replica, session.client.view.uses_tls);
+        let has_failed = failed.contains(&replica.name);
+        let text = topology::describe(&view.topology, replica, session.client.view.uses_tls, has_failed);
         session.reply.bulk(text.as_bytes());
     }
     Ok(Outcome::Done)
@@ -164,9 +179,11 @@ pub(super) fn slots(session: &mut Session<'_>) -> SessionResult {
     let config = session.server.config.snapshot();
     let uses_tls = session.client.view.uses_tls;
     let ranges = view.topology.ranges();
+    let failed = Bus::of(session.server).failed.lock().clone();
     session.reply.array(ranges.len());
     for (range, owner) in ranges {
-        let replicas: Vec<&Node> = view.topology.replicas_of(owner.name).collect();
+        let replicas = view.topology.replicas_of(owner.name);
+        let replicas: Vec<&Node> = replicas.filter(|node| !failed.contains(&node.name)).collect();
         session.reply.array(3 + replicas.len());
         write_bounds(&range, session.reply);
         for node in [owner].into_iter().chain(replicas) {
@@ -207,6 +224,7 @@ pub(super) fn shards(session: &mut Session<'_>) -> SessionResult {
     let view = node_of(session.server)?.view();
     let config = session.server.config.snapshot();
     let primaries: Vec<&Node> = view.topology.primaries().collect();
+    let failed = Bus::of(session.server).failed.lock().clone();
     session.reply.array(primaries.len());
     for primary in primaries {
         let ranges = view.topology.ranges_of(primary.name);
@@ -219,7 +237,8 @@ pub(super) fn shards(session: &mut Session<'_>) -> SessionResult {
         session.reply.array(1 + replicas.len());
         for node in [primary].into_iter().chain(replicas) {
             let offset = if view.topology.is_myself(node) { own_offset(session.server) } else { 0 };
-            write_details(&config, node, offset, session.reply);
+            let health = if failed.contains(&node.name) { "fail" } else { "online" };
+            write_details(&config, node, (offset, health), session.reply);
         }
     }
     Ok(Outcome::Done)
@@ -234,7 +253,7 @@ fn own_offset(server: &Server) -> u64 {
 }
 
 /// Writes a node for CLUSTER SHARDS. The offsets of other nodes are 0, because they are not exchanged.
-fn write_details(config: &Config, node: &Node, offset: u64, reply: &mut Reply) {
+fn write_details(config: &Config, node: &Node, (offset, health): (u64, &str), reply: &mut Reply) {
     let address = &node.address;
     let ports = [("port", address.port), ("tls-port", address.tls_port)];
     let ports: Vec<_> = ports.into_iter().filter(|&(_, port)| port != 0).collect();
@@ -257,5 +276,5 @@ fn write_details(config: &Config, node: &Node, offset: u64, reply: &mut Reply) {
     text(reply, "role", if node.is_replica() { "replica" } else { "master" });
     reply.bulk(b"replication-offset");
     reply.integer(offset as i64);
-    text(reply, "health", "online");
+    text(reply, "health", health);
 }

@@ -1,12 +1,13 @@
 //! PSYNC, SYNC and REPLCONF: requests of a replica to its primary.
 
+use ember_cluster::node::DataSet;
 use ember_protocol::Args;
 use ember_protocol::number::parse_i64;
 use emberkv_core::commands::arguments::is_word;
 use emberkv_core::error::CommandError;
 use emberkv_core::spec::{Command, Example, Flags, Group, Spec};
 
-use crate::clients::replica::{Contents, EMBER_CAPABILITY, Program};
+use crate::clients::replica::{Contents, EMBER_CAPABILITY, NODE_DATA, Program};
 use crate::executor::session::{Execution, Outcome, ServerCommand, Session, SessionResult};
 use crate::replication::failover;
 use crate::replication::primary::Primary;
@@ -116,6 +117,9 @@ fn replconf(session: &mut Session<'_>) -> SessionResult {
             };
         } else if is_word(args, arg, "RDB-FILTER-ONLY") {
             replica.contents = contents(value)?;
+        } else if is_word(args, arg, NODE_DATA) {
+            let data = std::str::from_utf8(value).ok().and_then(|word| DataSet::parse(word).ok());
+            replica.data = Some(data.ok_or("ERR invalid node or number of its data")?);
         } else if is_word(args, arg, "VERSION") {
             replica.program = replica.program.or(program_of_version(value));
         } else {

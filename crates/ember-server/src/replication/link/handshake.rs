@@ -8,7 +8,7 @@ use ember_replication::answers::Answer;
 
 use super::channel::Channel;
 use super::{Link, Phase};
-use crate::clients::replica::EMBER_CAPABILITY;
+use crate::clients::replica::{EMBER_CAPABILITY, NODE_DATA};
 
 /// The version sent to a primary, so that Valkey sends data in its own format: Valkey's format for older replicas omits
 /// the expiry of hash fields.
@@ -27,7 +27,8 @@ fn failed(error: io::Error) -> String {
 }
 
 /// Authenticates to the primary, and sends the port, the address and the capabilities of this server.
-pub(super) fn introduce(channel: &mut Channel, config: &Config) -> Result<(), String> {
+/// `data` is the word for this cluster node and the number of its data.
+pub(super) fn introduce(channel: &mut Channel, config: &Config, data: Option<&str>) -> Result<(), String> {
     let until = Instant::now() + channel.timeout();
     let mut ask =
         |words: &[&[u8]]| channel.send(words).and_then(|()| channel.line(Some(until))).map_err(failed);
@@ -57,6 +58,9 @@ pub(super) fn introduce(channel: &mut Channel, config: &Config) -> Result<(), St
     }
     facts.push(vec![b"REPLCONF", b"capa", b"eof", b"capa", b"psync2", b"capa", EMBER_CAPABILITY]);
     facts.push(vec![b"REPLCONF", b"version", VALKEY_VERSION]);
+    if let Some(data) = data {
+        facts.push(vec![b"REPLCONF", NODE_DATA.as_bytes(), data.as_bytes()]);
+    }
     for words in &facts {
         let answer = ask(words)?;
         // A primary that does not support a REPLCONF option continues without it.

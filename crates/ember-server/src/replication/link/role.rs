@@ -221,6 +221,9 @@ pub(crate) fn empty(executor: &mut Executor, change: Option<u64>) -> bool {
             return false;
         }
         server.conditions.set(Condition::LOADING, true);
+        if let Some(slots) = &server.slots {
+            slots.begin_copy();
+        }
         if server.journal.is_read_by(Reader::Aof) {
             executor.publish();
             rewriting::switch_off(executor);

@@ -16,6 +16,7 @@ use crate::replication::primary::Primary;
 use crate::replication::primary::relay::LinkRelay;
 use crate::server::Server;
 use crate::server::conditions::Condition;
+use crate::server::slots::Slots;
 use crate::snapshot::state::SnapshotState;
 use crate::system::abort_on_panic::AbortOnPanic;
 use crate::system::clock::unix_ms;
@@ -104,7 +105,8 @@ fn connect(
     if !handshake::begin(link, change) {
         return Err(changed());
     }
-    handshake::introduce(&mut channel, &config)?;
+    let data = server.slots.as_ref().and_then(Slots::shown_data);
+    handshake::introduce(&mut channel, &config, data.as_deref())?;
     let stream = Primary::of(server);
     // A server that is asked to take over knows the current replication ID of this server; other servers may know only
     // the previous one.
@@ -144,6 +146,9 @@ fn connect(
         (state.phase, state.link, state.socket) = (Phase::Connected, Some(Arc::clone(&primary)), None);
         (state.trouble, state.linked_ms) = (None, unix_ms());
         server.conditions.set(Condition::LINK_DOWN, false);
+        if let Some(slots) = &server.slots {
+            slots.record_link();
+        }
     });
     drop(failover);
     if !is_current {

@@ -46,6 +46,11 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
     if !Link::of(server).has_data() {
         return Err("NOMASTERLINK Can't SYNC while not connected with my master".into());
     }
+    if replica.data.is_some() && server.slots.as_ref().is_none_or(|slots| !slots.serves_own_data()) {
+        return Err(
+            "NOMASTERLINK The nodes have not agreed that this node is a primary with its present data".into(),
+        );
+    }
     let address = match &*replica.address {
         "" => client.view.peer.remote_ip().map_or_else(|| client.view.peer.remote(), |ip| ip.to_string()),
         address => address.to_owned(),
@@ -56,6 +61,7 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
     let now_ms = executor.turn.now_ms;
     let mut view = ReplicaView::new(Arc::clone(&client.view), replica.port, address, now_ms);
     view.is_copied_only = is_copied_only;
+    view.node_data = replica.data;
     view.is_old = is_old;
     view.receives_all = contents == Contents::All;
     if contents != Contents::All {
@@ -102,6 +108,7 @@ pub(crate) fn attach(execution: &mut Execution<'_>, held: Option<Held<'_>>, is_o
         )
         .into());
     }
+    view.begin_copy();
     primary.counts.full.fetch_add(1, Ordering::Relaxed);
     tracing::info!("the replica {} needs a full sync", view.name());
     primary.join(&view);
@@ -167,7 +174,8 @@ impl Primary {
         self.serve_waits(server);
         self.release_replies(server);
         let waits = Failover::of(server).stage() == FailoverStage::Waiting
-            || Shutdown::of(server).stage() == ShutdownStage::Waiting;
+            || Shutdown::of(server).stage() == ShutdownStage::Waiting
+            || server.pause.is_handing_over();
         if waits && self.is_all(position) {
             server.workers[0].mailbox.send(Message::Primary(PrimaryOrder::CheckReplicas));
         }

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use ember_config::{Config, SYNC_REPLICAS_MAX, SyncLevel};
 
 use super::Primary;
+use super::followers::connected_in_sync;
 use super::replica::{ReplicaView, Stage};
 use crate::server::Server;
 use crate::server::conditions::Condition;
@@ -28,11 +29,15 @@ pub(crate) fn refuse_writes(server: &Server, config: &Config) {
     let (wanted, to_sync) = (config.min_replicas_to_write as usize, config.sync_replicas as usize);
     let most_to_sync = if primary.sync_wishes.has_any() { SYNC_REPLICAS_MAX } else { to_sync };
     primary.requires_disk.store(config.sync_level == SyncLevel::Disk, Ordering::Relaxed);
-    primary.syncs.store(most_to_sync != 0, Ordering::Relaxed);
+    primary.wanted_replicas.store(to_sync, Ordering::SeqCst);
+    primary.syncs.store(most_to_sync != 0, Ordering::SeqCst);
     let is_replica = server.conditions.get().contains(Condition::REPLICA);
     let counts = !is_replica && (wanted != 0 || most_to_sync != 0);
     let good = if counts { count(server, config) } else { usize::MAX };
-    server.conditions.set_good_replicas(u32::try_from(good).unwrap_or(u32::MAX));
-    server.conditions.set(Condition::FEW_TO_SYNC, good < most_to_sync);
+    // In a cluster, a write may be acknowledged only by replicas of which one replaces this server.
+    let in_sync = if counts { connected_in_sync(server) } else { None };
+    let good_to_sync = in_sync.map_or(good, |in_sync| in_sync.min(good));
+    server.conditions.set_good_replicas(u32::try_from(good_to_sync).unwrap_or(u32::MAX));
+    server.conditions.set(Condition::FEW_TO_SYNC, good_to_sync < most_to_sync);
     server.conditions.set(Condition::FEW_REPLICAS, config.min_replicas_max_lag != 0 && good < wanted);
 }

@@ -14,6 +14,7 @@
 //! place.rs       the position of the data in the stream, for files
 //! position.rs    the position of data that a client has read
 //! good_replicas.rs   whether there are enough replicas to write
+//! followers.rs   the replicas of a cluster node, and which of them are in sync
 //! ```
 //!
 //! A replica remains an ordinary connection of its worker, which reads REPLCONF ACK like any command and sends the
@@ -28,6 +29,7 @@ mod absent;
 pub(crate) mod attaching;
 mod copy;
 mod feed;
+mod followers;
 pub(crate) mod good_replicas;
 mod nameless;
 mod orders;
@@ -48,6 +50,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_utils::CachePadded;
+use ember_cluster::in_sync::InSync;
 use ember_config::Config;
 use ember_protocol::{push_command_head, push_word};
 use ember_replication::backlog::Backlog;
@@ -142,6 +145,10 @@ pub(crate) struct Primary {
     syncs: AtomicBool,
     /// Whether replies wait until replicas have the writes on disk.
     requires_disk: AtomicBool,
+    /// The number of replicas that must have each write.
+    wanted_replicas: AtomicUsize,
+    /// The agreement on the in-sync replicas of a cluster node.
+    pub(crate) in_sync: Mutex<InSync>,
     /// When the last replica disconnected, Unix time in ms; 0 while a replica is connected or there is no stream.
     without_replicas_since_ms: AtomicI64,
     pub(crate) counts: Counts,
@@ -189,6 +196,8 @@ impl Primary {
             sync_wishes: SyncWishes::default(),
             syncs: AtomicBool::new(false),
             requires_disk: AtomicBool::new(false),
+            wanted_replicas: AtomicUsize::new(0),
+            in_sync: Mutex::default(),
             without_replicas_since_ms: AtomicI64::new(0),
             counts: Counts::default(),
         }
@@ -261,6 +270,7 @@ impl Primary {
             || self.waits.has_some()
             || Failover::of(server).stage() != FailoverStage::Off
             || Shutdown::of(server).stage() != ShutdownStage::Off
+            || server.pause.is_handing_over()
     }
 
     /// Closes the connections of all replicas.

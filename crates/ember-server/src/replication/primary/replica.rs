@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use ember_cluster::node::DataSet;
+
 use crate::clients::client::ClientView;
 
 /// The stage of a replica.
@@ -34,6 +36,10 @@ pub(crate) struct ReplicaView {
     /// The port and address on which the replica accepts connections.
     pub(crate) port: u16,
     pub(crate) address: String,
+    /// The cluster node that the replica is, and the number of its data when it connected.
+    pub(super) node_data: Option<DataSet>,
+    /// Whether the replica began with a full sync.
+    is_copied: AtomicBool,
     /// Whether the replica receives only a snapshot, so that no part of the stream is kept for it.
     pub(super) is_copied_only: bool,
     /// Whether the replica sent SYNC, and therefore does not report its offset.
@@ -68,6 +74,8 @@ impl ReplicaView {
             client,
             port,
             address,
+            node_data: None,
+            is_copied: AtomicBool::new(false),
             is_copied_only: false,
             is_old: false,
             receives_all: true,
@@ -102,6 +110,19 @@ impl ReplicaView {
     pub(super) fn enter(&self, stage: Stage, now_ms: i64) {
         self.acknowledged_ms.store(now_ms, Ordering::Relaxed);
         self.stage.store(stage as u8, Ordering::Relaxed);
+    }
+
+    /// Records that the replica begins with a full sync.
+    pub(super) fn begin_copy(&self) {
+        self.is_copied.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns the cluster node that the replica is, and the number of its data: a node counts one more with the full sync
+    /// that replaces them.
+    pub(crate) fn node_data(&self) -> Option<DataSet> {
+        let DataSet { node, incarnation } = self.node_data?;
+        let copies = u64::from(self.is_copied.load(Ordering::Relaxed));
+        Some(DataSet { node, incarnation: incarnation.wrapping_add(copies) })
     }
 
     /// Records why the connection is about to be closed, unless a reason is recorded already.

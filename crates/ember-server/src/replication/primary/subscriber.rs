@@ -155,8 +155,9 @@ impl StreamSubscriber {
         let is_heard = self.primary.replicas.lock().values().any(|view| view.stage() == Stage::Online);
         let mut stream = self.primary.stream.lock();
         // A failover or a shutdown waits for replicas to confirm the end of the stream.
-        let is_waited_for =
-            Failover::of(self.server).stage() != FailoverStage::Off || self.shutdown() != ShutdownStage::Off;
+        let is_waited_for = Failover::of(self.server).stage() != FailoverStage::Off
+            || self.shutdown() != ShutdownStage::Off
+            || self.server.pause.is_handing_over();
         if is_heard && !is_waited_for {
             self.primary.add(&mut stream, b"*1\r\n$4\r\nPING\r\n", &self.config);
             self.has_unannounced = true;

@@ -93,7 +93,7 @@ impl Waits {
 
 impl Primary {
     /// Releases replies that are held until replicas have the writes, as far as replicas have confirmed them.
-    pub(super) fn release_replies(&self, server: &Server) {
+    pub(crate) fn release_replies(&self, server: &Server) {
         if !self.syncs.load(Ordering::Relaxed) {
             return;
         }
@@ -109,6 +109,11 @@ impl Primary {
             for (record, position) in records.iter_mut().zip(positions) {
                 *record = stream.milestones.record_at(position).unwrap_or(0);
             }
+        }
+        if let Some((wanted, record)) = self.record_in_sync(server)
+            && let Some(slot) = records.get_mut(wanted - 1)
+        {
+            *slot = record;
         }
         server.journal.publish_replicated(records, |worker| server.workers[worker].mailbox.ring());
     }
