@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "the whole program is a test")]
 
 mod certificates;
+mod cluster_bus;
 mod contexts;
 mod denials;
 mod files;
