@@ -45,8 +45,8 @@ IMAGE ?= ember
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# Built in half the time of `make release`, and as fast within a few per cent: without optimization across crates, and
-# without the line numbers of backtraces.
+# A quicker build than that of `make release`: without optimization across crates, and without the line numbers of
+# backtraces.
 run: export CARGO_PROFILE_RELEASE_LTO ?= off
 run: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS ?= 16
 run: export CARGO_PROFILE_RELEASE_DEBUG ?= none

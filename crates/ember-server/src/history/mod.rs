@@ -119,7 +119,7 @@ impl History {
             lock,
             counters: Counters::default(),
             inbox: Mutex::default(),
-            index: RwLock::new(Index::new(config.databases, oldest)),
+            index: RwLock::new(Index::new(config.databases.max(config.cluster_databases), oldest)),
             passed: AtomicU64::new(0),
             taken_in: AtomicU64::new(0),
             has_taken: (Mutex::new(()), Condvar::new()),

@@ -209,3 +209,17 @@ fn a_node_has_as_many_databases_as_configured() {
         assert_error(client, "SWAPDB 0 1", "ERR SWAPDB is not allowed in cluster mode");
     }
 }
+
+#[test]
+fn a_node_has_a_history_of_all_its_databases() {
+    for mode in MODES {
+        let arguments = ["--databases", "1", "--cluster-databases", "4", "--history-keys", "*"];
+        let server = crate::builder(mode).arguments(&arguments).start();
+        let client = &mut server.client();
+        assert_ok(client, "CLUSTER ADDSLOTSRANGE 0 16383");
+        assert_ok(client, "SELECT 3");
+        assert_ok(client, "SET a 1");
+        assert_ok(client, "SET a 2");
+        assert_eq!(client.run("HISTORY.COUNT a"), Value::Integer(2));
+    }
+}
