@@ -1,10 +1,10 @@
-//! Cluster clients with three nodes of a topology written by hand.
+//! Cluster clients with three nodes of a topology written by hand, and clusters that redis-cli creates.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use ember_peers::{clients_directory, require_program, tools_directory};
-use ember_testkit::{Server, find_ember_server, free_port};
+use ember_testkit::{Server, Value, find_ember_server, free_port, wait_until};
 
 /// The slots of the three nodes.
 const SLOTS: [&str; 3] = ["0-5460", "5461-10922", "10923-16383"];
@@ -44,6 +44,19 @@ impl Nodes {
                 .start()
         };
         Nodes { servers: (0..SLOTS.len()).map(start).collect(), directory }
+    }
+
+    /// Starts nodes that know no other one and own no slots.
+    fn start_lone(concurrent: &str, count: usize) -> Nodes {
+        let name = format!("ember-nodes-{}-{}", std::process::id(), free_port());
+        let directory = std::env::temp_dir().join(name);
+        let start = |number: usize| {
+            let own = directory.join(number.to_string());
+            std::fs::create_dir_all(&own).unwrap();
+            let arguments = ["--cluster-enabled", "yes", "--shards", "2", "--concurrent", concurrent];
+            Server::builder(find_ember_server()).arguments(&arguments).directory(own).start()
+        };
+        Nodes { servers: (0..count).map(start).collect(), directory }
     }
 
     fn port(&self) -> String {
@@ -93,5 +106,46 @@ fn redis_cli_follows_redirections_and_checks_the_cluster() {
         assert!(checked.contains("[OK] 4 keys in 3 masters."), "{checked}");
         let called = cli(&["--cluster", "call", &address, "DBSIZE"]);
         assert_eq!(called.matches("127.0.0.1:").count(), SLOTS.len(), "{called}");
+    }
+}
+
+#[test]
+fn redis_cli_creates_clusters_with_and_without_replicas() {
+    for (mode, count) in MODES.into_iter().zip([3, 6]) {
+        let nodes = Nodes::start_lone(mode, count);
+        let replicas = count / 3 - 1;
+        let addresses: Vec<String> =
+            nodes.servers.iter().map(|server| format!("127.0.0.1:{}", server.port())).collect();
+        let mut create = Command::new(require_program("redis-cli"));
+        create.args(["--cluster", "create"]).args(&addresses);
+        let created = run(create.args(["--cluster-replicas", &replicas.to_string(), "--cluster-yes"]));
+        assert!(created.contains("[OK] All nodes agree about slots configuration."), "{created}");
+        assert!(created.contains("[OK] All 16384 slots covered."), "{created}");
+        wait_until("all nodes serve", || {
+            nodes
+                .servers
+                .iter()
+                .all(|server| server.client().run("CLUSTER INFO").text().contains("cluster_state:ok"))
+        });
+        let cli = |arguments: &[&str]| run(Command::new(require_program("redis-cli")).args(arguments));
+        let port = nodes.port();
+        for key in ["a", "b", "c", "hello"] {
+            assert_eq!(cli(&["-c", "-p", &port, "SET", key, "value"]), "OK\n");
+            assert_eq!(cli(&["-c", "-p", &port, "GET", key]), "value\n");
+        }
+        let checked = cli(&["--cluster", "check", &addresses[count - 1]]);
+        assert!(checked.contains("[OK] All 16384 slots covered."), "{checked}");
+        assert!(checked.contains("[OK] 4 keys in 3 masters."), "{checked}");
+        assert_eq!(checked.matches("1 additional replica(s)").count(), 3 * replicas, "{checked}");
+        // Each replica has the keys of its primary.
+        for replica in &nodes.servers[3..] {
+            let client = &mut replica.client();
+            let keys = |client: &mut ember_testkit::RawClient| client.run("DBSIZE");
+            let primary = client.info("master_port").parse::<u16>().unwrap();
+            let primary = nodes.servers.iter().find(|server| server.port() == primary).unwrap();
+            let count = keys(&mut primary.client());
+            wait_until("the replica has the keys", || keys(client) == count);
+            assert_eq!(client.run("READONLY"), Value::ok());
+        }
     }
 }
