@@ -298,7 +298,7 @@ no\t''"
 complete -c ember-server -l cluster-enabled -d 'Whether the server is a node of a cluster. (default: no)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l cluster-config-file -d 'The file in which a node stores the nodes of the cluster and their slots. (default: nodes.conf)' -r -F
-complete -c ember-server -l cluster-node-timeout -d 'The milliseconds without messages after which the nodes elect another leader; at least 200 have effect. (default: 5000)' -r
+complete -c ember-server -l cluster-node-timeout -d 'The time in ms, at least 200, from which the durations of leases (a half) and of the silence of a leader before an election (a sixth) follow. (default: 5000)' -r
 complete -c ember-server -l cluster-auth-pass -d 'The secret of all nodes of a cluster, with which they authenticate each other; a change applies to new connections. On the command line every user of the machine can read it: prefer cluster-auth-pass-file. (default: empty)' -r
 complete -c ember-server -l cluster-auth-pass-file -d 'A file that contains the secret of all nodes of a cluster, for example a secret of a container platform. (default: empty)' -r -F
 complete -c ember-server -l cluster-unauthenticated -d 'Whether nodes on other machines may change the cluster without a secret or a certificate. (default: no)' -r -f -a "yes\t''
@@ -321,7 +321,7 @@ no\t''"
 complete -c ember-server -l cluster-require-full-coverage -d 'Whether a cluster refuses all commands on keys while a slot has no node. (default: yes)' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l cluster-replica-validity-factor -l cluster-slave-validity-factor -d 'The maximum age of the data of a replica that becomes a primary. No effect: the feature is not available in this version. (default: 10) Also --cluster-slave-validity-factor.' -r
-complete -c ember-server -l cluster-replica-no-failover -l cluster-slave-no-failover -d 'Whether a replica never becomes a primary automatically. No effect: the feature is not available in this version. (default: no) Also --cluster-slave-no-failover.' -r -f -a "yes\t''
+complete -c ember-server -l cluster-replica-no-failover -l cluster-slave-no-failover -d 'Whether this node, as a replica, becomes a primary only by CLUSTER FAILOVER. (default: no) Also --cluster-slave-no-failover.' -r -f -a "yes\t''
 no\t''"
 complete -c ember-server -l cluster-allow-reads-when-down -d 'Whether a node answers reads of its own slots while the cluster is down. (default: no)' -r -f -a "yes\t''
 no\t''"
