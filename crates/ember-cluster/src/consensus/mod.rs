@@ -486,7 +486,8 @@ impl Raft {
         let (term, base, last, commit) = (self.vote.term, self.log.base().0, self.log.last().0, self.commit);
         let Role::Leader(progress) = &mut self.role else { return };
         let Some(progress) = progress.get_mut(&to) else { return };
-        // While an answer is outstanding, only heartbeats are sent, so that entries are not sent many times to a slow member.
+        // While an answer is outstanding, only heartbeats are sent, so that entries are not sent many times to a slow
+        // member.
         let awaits_answer = progress.sent_ms != 0 && now_ms < progress.sent_ms + heartbeat_ms;
         if progress.next <= base {
             if !awaits_answer {

@@ -128,7 +128,8 @@ impl LongRun {
             if audience.is_empty() || (audience.known() == Some(hash) && !audience.sends_equal()) {
                 return None;
             }
-            // If a key has changed since the evaluation began, other clients may have begun to watch with a different result.
+            // If a key has changed since the evaluation began, other clients may have begun to watch with a different
+            // result.
             audience.set_known((!query.is_marked()).then_some(hash));
             Some(audience.workers())
         });
