@@ -38,7 +38,10 @@ fn indexes_are_created_listed_and_dropped() {
         ("VECTOR.CREATE k DIM 2 TYPE IVF NLIST 65537", "-ERR invalid NLIST"),
         ("VECTOR.CREATE k DIM 2 TYPE IVF NPROBE x", "-ERR invalid NPROBE"),
         ("VECTOR.CREATE k DIM 2 NLIST 9", "-ERR NLIST and NPROBE apply only to indexes of type IVF"),
-        ("VECTOR.CREATE k DIM 2 TYPE FLAT NPROBE 9", "-ERR NLIST and NPROBE apply only to indexes of type IVF"),
+        (
+            "VECTOR.CREATE k DIM 2 TYPE FLAT NPROBE 9",
+            "-ERR NLIST and NPROBE apply only to indexes of type IVF",
+        ),
         ("VECTOR.CREATE k DIM 2 TYPE FLAT M 9", OF_GRAPHS),
         ("VECTOR.CREATE k DIM 2 EF_CONSTRUCTION 9 TYPE IVF", OF_GRAPHS),
         ("VECTOR.CREATE k DIM 2 TYPE FLAT EF_SEARCH 9", OF_GRAPHS),

@@ -214,7 +214,10 @@ pub(crate) fn open(execution: &mut Execution<'_>, wish: &Wish<'_>) -> SessionRes
         && since.sequence > sequence
     {
         guards.unpin(keyspace, &mut executor.turn);
-        return Err(format!("BEHIND the data of this server are at sequence {sequence}, older than the version of SINCE").into());
+        return Err(format!(
+            "BEHIND the data of this server are at sequence {sequence}, older than the version of SINCE"
+        )
+        .into());
     }
     let mut keys =
         Keys::new(keyspace, &mut guards, *call, database, (0, keyspace.hash(&[])), &mut executor.turn);

@@ -61,7 +61,9 @@ impl Worker {
                 match connection.duplicate_socket() {
                     Ok(socket) => self.server.keep_to_the_end(socket),
                     Err(error) => {
-                        tracing::warn!("SHUTDOWN: cannot keep the client's connection open until the process exits: {error}")
+                        tracing::warn!(
+                            "SHUTDOWN: cannot keep the client's connection open until the process exits: {error}"
+                        )
                     }
                 }
             }
