@@ -35,11 +35,11 @@ pub(crate) struct Watch {
     pub(crate) term: u64,
     begun_ms: u64,
     seen: BTreeMap<Name, Seen>,
-    /// Primaries that a replica wants to replace, which receive no lease until this time.
+    /// Primaries that a replica is to replace by command, which receive no lease until this time.
     demanded: BTreeMap<Name, u64>,
     /// When a change of a shard may be proposed again, by its primary.
     proposed: BTreeMap<Name, u64>,
-    /// The members that are not heard, as of the last review.
+    /// The members from which no messages arrive, as of the last review.
     failed: Vec<Name>,
     /// When the next review is due.
     next_ms: u64,
@@ -81,8 +81,8 @@ impl Watch {
         if seen.unconfirmed.is_some_and(|(round, _)| renewal.received >= round) {
             seen.unconfirmed = None;
         }
-        // A member that receives nothing does not serve: its leases end, so that it is replaced. Later it gets a lease now
-        // and then, in case that it receives them again.
+        // A member that receives nothing does not serve: its leases end, so that it is replaced. Later it receives a lease
+        // from time to time, in case messages reach it again.
         let receives_none = seen.unconfirmed.is_some_and(|(_, since_ms)| now_ms > since_ms + timing.lease_ms)
             && now_ms < seen.leases_end_ms + timing.lease_ms;
         let may_serve = topology
@@ -172,7 +172,7 @@ impl Watch {
     }
 
     /// Returns the data of the replica that is to replace a primary. With acknowledging replicas, it is one of them.
-    /// Otherwise, of a primary that is there with other data, it is one that has followed it before.
+    /// Otherwise, if the primary runs with other data, it is one that has followed it before.
     fn successor(
         &self,
         (primary, replicas): (&Node, &[&Node]),

@@ -16,7 +16,7 @@ pub struct Follower {
     pub data: DataSet,
     /// The last record that it has acknowledged.
     pub record: u64,
-    /// Whether it has sent something recently.
+    /// Whether a message from it arrived recently.
     pub is_alive: bool,
 }
 

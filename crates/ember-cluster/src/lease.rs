@@ -1,5 +1,5 @@
-//! Leases: a primary serves its slots only as long as the leader has allowed it, so that another node can take over once
-//! the time is up, whether or not the old primary learns of it.
+//! Leases: a primary serves its slots only while it has a lease of the leader. When the lease has ended, another node can
+//! take over, even if no message about that has reached the old primary.
 //!
 //! ```text
 //! holder   sends Renew at its time s ─────────▶ leader: grants the time L since it was last confirmed as the leader (q)
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A majority answered the old leader's messages of time q before it elected the new one, so every lease of the old leader
-//! ends within L after the election. A grant names the last entry of the leader's log. It is of use only to a node that
+//! ends within L after the election. A grant names the last entry of the leader's log. It is valid only on a node that
 //! has applied this entry: so a node whose slots were given to another one never serves them with a later lease. All times
 //! are those of monotonic clocks, whose rates differ by at most 2 %.
 
@@ -20,7 +20,7 @@ use crate::node::Name;
 /// The rates of two clocks differ by less than one of this many parts.
 const DRIFT_PARTS: u64 = 50;
 
-/// The maximum number of renewals without an answer that are remembered, far above what a lease lasts for.
+/// The maximum number of recorded renewals without an answer, far more than are sent during a lease.
 const ROUNDS_MAX: usize = 64;
 
 /// The intervals that follow from `cluster-node-timeout`.
@@ -87,7 +87,7 @@ pub struct Grant {
     pub version: u64,
     /// The duration in ms; 0 if there is no lease.
     pub lease_ms: u64,
-    /// The members of which the leader has not heard for the time of a lease.
+    /// The members from which the leader has received no message for the time of a lease.
     pub failed: Vec<Name>,
 }
 
@@ -118,7 +118,7 @@ impl Leases {
         self.next_ms = 0;
     }
 
-    /// Removes all leases, because this node is a member no longer.
+    /// Removes all leases, because this node is no longer a member.
     pub(crate) fn clear(&mut self) {
         self.granted.clear();
         self.sent.clear();
@@ -161,7 +161,7 @@ impl Leases {
         usable.map(|lease| lease.until_ms).max().unwrap_or(0)
     }
 
-    /// Returns the members that the leader does not hear, or none if there is no recent answer.
+    /// Returns the members from which the leader receives no messages, or none if there is no recent answer.
     pub(crate) fn failed(&self, timing: &Timing, now_ms: u64) -> &[Name] {
         let (failed, heard_ms) = &self.failed;
         if now_ms < heard_ms + 2 * timing.lease_ms { failed } else { &[] }

@@ -10,7 +10,7 @@ use super::replica::Stage;
 use crate::server::Server;
 use crate::system::clock::unix_ms;
 
-/// The time in ms without a message after which a replica counts as disconnected: replicas send something each second.
+/// The time in ms without a message after which a replica counts as disconnected: replicas send a message each second.
 const SILENT_MS: i64 = 2_500;
 
 impl Primary {
