@@ -474,7 +474,7 @@ mod tests {
             ("x y".to_owned(), 1, "at least 8 words"),
             (format!("{mine} 16384"), 1, "not a range of slots"),
             (format!("{mine} 5-4"), 1, "not a range of slots"),
-            (format!("{mine} +1"), 1, "not a number for a slot"),
+            (format!("{mine} +1"), 1, "not a valid number for a slot"),
             (format!("{mine} [5->-{B}]"), 1, "being moved"),
             (format!("{mine} 1\n{mine} 2"), 2, "occurs twice"),
             (format!("{mine} 1 1"), 1, "slot 1 has two owners"),
@@ -483,7 +483,7 @@ mod tests {
             (format!("{mine}\n{B} :1@2 slave {B} 0 0 1 connected"), 2, "is a replica itself"),
             (format!("{mine}\n{B} :1@2 slave {A} 0 0 1 connected 4"), 2, "a replica owns no slots"),
             (format!("{mine}\n{B} :1@2 slave - 0 0 1 connected"), 2, "either a master"),
-            (format!("{mine}\n{B} :x@2 master - 0 0 1 connected"), 2, "not a number for the port"),
+            (format!("{mine}\n{B} :x@2 master - 0 0 1 connected"), 2, "not a valid number for the port"),
             (format!("{mine}\n{B} :1@2,h,color=red master - 0 0 1 connected"), 2, "not a known property"),
         ] {
             let error = read(&text).unwrap_err();
