@@ -736,7 +736,10 @@ impl Raft {
             progress.matched = progress.matched.max(answer.index);
             progress.next = progress.next.max(progress.matched + 1);
         } else {
-            progress.next = (answer.index + 1).clamp(progress.matched + 1, progress.next);
+            // A member that has left the group and joined it again lacks the entries that it confirmed before. An answer
+            // from that time may even arrive after the member has joined.
+            progress.matched = progress.matched.min(answer.index);
+            progress.next = progress.next.min(answer.index + 1);
         }
         let must_send = progress.next <= last;
         self.advance_commit(now_ms);
