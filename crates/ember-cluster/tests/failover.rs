@@ -41,8 +41,8 @@ const SILENT_MS: u64 = 400;
 /// The clocks run at most this many thousandths too fast or too slow.
 const DRIFT_THOUSANDTHS: u64 = 9;
 
-/// The number of seeds of each of the tests of `make test`, which run at the same time.
-const SEEDS: u64 = 25;
+/// The number of seeds of each of the two tests of `make test`, which run at the same time.
+const SEEDS: u64 = 300;
 
 /// The number of seeds in which a flaw must be found.
 const FLAW_SEEDS: u64 = 30;

@@ -34,7 +34,7 @@ const SUBCOMMANDS: &[DataCommand] = &[
             example: Example {
                 given: &[],
                 call: "JSON.DEBUG HELP",
-                reply: "1) MEMORY <key> [path] - reports memory usage\n2) HELP                - this message",
+                reply: "1) \"MEMORY <key> [path] - reports memory usage\"\n2) \"HELP                - this message\"",
             },
             ..READ
         },
