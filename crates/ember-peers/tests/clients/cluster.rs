@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use ember_peers::{clients_directory, require_program, tools_directory};
-use ember_testkit::{Server, Value, find_ember_server, free_port, wait_until};
+use ember_testkit::{Server, ServerBuilder, Value, find_ember_server, free_port, wait_until};
 
 /// The slots of the three nodes.
 const SLOTS: [&str; 3] = ["0-5460", "5461-10922", "10923-16383"];
@@ -18,43 +18,52 @@ struct Nodes {
     directory: PathBuf,
 }
 
+fn builder(concurrent: &str, bus_port: u16) -> ServerBuilder {
+    let bus_port = bus_port.to_string();
+    let arguments = [
+        "--cluster-enabled",
+        "yes",
+        "--cluster-port",
+        &bus_port,
+        "--shards",
+        "2",
+        "--concurrent",
+        concurrent,
+    ];
+    Server::builder(find_ember_server()).arguments(&arguments)
+}
+
 impl Nodes {
     fn start(concurrent: &str) -> Nodes {
         let name = format!("ember-nodes-{}-{}", std::process::id(), free_port());
         let directory = std::env::temp_dir().join(name);
         let ports: Vec<u16> = SLOTS.iter().map(|_| free_port()).collect();
+        // The port of clients plus 10000 may be that of a connection of another test.
+        let bus_ports: Vec<u16> = SLOTS.iter().map(|_| free_port()).collect();
         let line = |number: usize, myself: usize| {
             let (port, slots) = (ports[number], SLOTS[number]);
             let flag = if number == myself { "myself," } else { "" };
-            format!(
-                "{number:040x} 127.0.0.1:{port}@{} {flag}master - 0 0 1 connected {slots}\n",
-                port + 10_000
-            )
+            let bus_port = bus_ports[number];
+            format!("{number:040x} 127.0.0.1:{port}@{bus_port} {flag}master - 0 0 1 connected {slots}\n")
         };
         let start = |myself: usize| {
             let own = directory.join(myself.to_string());
             std::fs::create_dir_all(&own).unwrap();
             let text: String = (0..SLOTS.len()).map(|number| line(number, myself)).collect();
             std::fs::write(own.join("nodes.conf"), text).unwrap();
-            let arguments = ["--cluster-enabled", "yes", "--shards", "2", "--concurrent", concurrent];
-            Server::builder(find_ember_server())
-                .arguments(&arguments)
-                .port(ports[myself])
-                .directory(own)
-                .start()
+            builder(concurrent, bus_ports[myself]).port(ports[myself]).directory(own).start()
         };
         Nodes { servers: (0..SLOTS.len()).map(start).collect(), directory }
     }
 
-    /// Starts nodes that know no other one and own no slots.
+    /// Starts nodes that are in no cluster and own no slots.
     fn start_lone(concurrent: &str, count: usize) -> Nodes {
         let name = format!("ember-nodes-{}-{}", std::process::id(), free_port());
         let directory = std::env::temp_dir().join(name);
         let start = |number: usize| {
             let own = directory.join(number.to_string());
             std::fs::create_dir_all(&own).unwrap();
-            let arguments = ["--cluster-enabled", "yes", "--shards", "2", "--concurrent", concurrent];
-            Server::builder(find_ember_server()).arguments(&arguments).directory(own).start()
+            builder(concurrent, free_port()).directory(own).start()
         };
         Nodes { servers: (0..count).map(start).collect(), directory }
     }

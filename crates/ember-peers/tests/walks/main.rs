@@ -236,7 +236,7 @@ fn with_data(name: &str, line: &str, port: &str) -> (Walk, BTreeMap<String, Valu
 fn redis_is_migrated_to_ember_and_back_under_load() {
     let (mut walk, all) = with_data("replication", "redis-server --port 6379 --dir redis", REDIS);
     let text = document("docs/migration.md");
-    let (current, old) = section(&text, "Replication").split_once("Where you may not").unwrap();
+    let (current, old) = section(&text, "Replication").split_once("If you may not use").unwrap();
     let (there, back) = current.split_once("in the same way:").unwrap();
     // The server listens before it receives writes.
     let start = "ember-server --port 6380 --dir ember";
@@ -277,7 +277,7 @@ fn data_moves_into_stores_and_out_of_them() {
     let text = document("docs/migration.md");
     let text = section(&text, "Migration to and from a store");
     let (into, rest) = text.split_once("With `cp").unwrap();
-    let (from_map, out) = rest.split_once("Out of a store").unwrap();
+    let (from_map, out) = rest.split_once("To migrate from a store").unwrap();
     assert_eq!(walk.follow(into, |_| false), 5);
     let mut ember = walk.client(EMBER);
     assert_eq!((ember.info("ember_store").as_str(), contents(&mut ember)), ("redb", all.clone()));
@@ -316,7 +316,7 @@ fn tiers_are_enabled_and_disabled() {
 fn redis_moves_to_ember_by_rdb_file() {
     let (mut walk, all) = with_data("rdb", "redis-server --port 6379 --dir redis", REDIS);
     let text = document("docs/migration.md");
-    let (first, second) = section(&text, "RDB file").split_once("Without access").unwrap();
+    let (first, second) = section(&text, "RDB file").split_once("If you cannot read").unwrap();
     for part in [first, second] {
         assert!(walk.follow(part, |_| false) >= 3);
         assert_eq!(contents(&mut walk.client(EMBER)), all);
