@@ -45,8 +45,8 @@ IMAGE ?= ember
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# A quicker build than that of `make release`: without optimization across crates, and without the line numbers of
-# backtraces.
+# A quicker build than that of `make release`, 5 minutes on two cores instead of 8: without optimization across crates, and
+# without the line numbers of backtraces. A GET at P=16 takes 6 % more CPU time.
 run: export CARGO_PROFILE_RELEASE_LTO ?= off
 run: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS ?= 16
 run: export CARGO_PROFILE_RELEASE_DEBUG ?= none
