@@ -76,7 +76,7 @@ pub struct Outputs {
     pub messages: Vec<(Recipient, Parcel)>,
     /// The results of proposals, by their tickets. They are valid as soon as the topology of these outputs is in use.
     pub results: Vec<(u64, Result<(), String>)>,
-    /// The replica of this node, with the number of its data, that wants to take over the slots of this node.
+    /// The replica of this node, with the number of its data, that requests the slots of this node.
     pub cede_to: Option<DataSet>,
     /// Lines for the log of the server.
     pub notes: Vec<String>,
@@ -329,7 +329,7 @@ impl Member {
         }
     }
 
-    /// Returns the members that the leader does not hear, as far as this node knows.
+    /// Returns the members from which the leader receives no messages, as of its last answer to this node.
     pub fn failed(&self, now_ms: u64) -> &[Name] {
         self.leases.failed(&self.timing(), now_ms)
     }
@@ -869,7 +869,7 @@ impl Member {
         }
     }
 
-    /// Asks the primary again to hand over its slots, until this node is a primary itself.
+    /// Repeats the request to the primary to hand over its slots, until this node is a primary itself.
     fn continue_takeover(&mut self, now_ms: u64) {
         let Some(takeover) = &mut self.takeover else { return };
         let (ticket, primary) = (takeover.ticket, takeover.primary);
@@ -951,7 +951,7 @@ impl Member {
                 break;
             }
             if self.topology.myself().state != state {
-                // A lease may be of use now.
+                // A lease may be valid on this node now.
                 self.leases.hurry();
             }
         }

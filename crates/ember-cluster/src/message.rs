@@ -21,7 +21,7 @@ pub struct Answer {
     pub accepts: bool,
     /// The index.
     pub index: u64,
-    /// When the leader sent what is answered, by its own clock; 0 if it is not known.
+    /// The time at which the leader sent the answered message, by its own clock; 0 if the message has no time.
     pub sent_ms: u64,
 }
 
@@ -232,7 +232,7 @@ impl Parcel {
     /// Reads the text of a message.
     ///
     /// # Errors
-    /// Returns what is wrong with the text.
+    /// Returns a description of the first fault in the text.
     pub fn parse(text: &str) -> Result<Parcel, String> {
         let mut lines = text.split('\n');
         let words: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();

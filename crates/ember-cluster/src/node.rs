@@ -82,7 +82,7 @@ impl DataSet {
     /// Reads the text of the data: `<name>:<number>`.
     ///
     /// # Errors
-    /// Returns what is wrong with the text.
+    /// Returns a description of the first fault in the text.
     pub fn parse(text: &str) -> Result<DataSet, String> {
         crate::topology::text::parse_data(text)
     }

@@ -68,7 +68,7 @@ enum Flaw {
     CopyWithoutNumber,
 }
 
-/// The messages of the replication, in a simple form: a replica asks for what follows its data.
+/// The messages of the replication, in a simple form: a replica requests the writes that follow its data.
 enum Payload {
     Bus(Parcel),
     Fetch { incarnation: u64, request: u64, data: Vec<u64> },
@@ -509,7 +509,7 @@ impl World {
         let mut due: Vec<Flight> = self.flights.extract_if(.., |flight| flight.at_ms <= now_ms).collect();
         while let Some(Flight { at_ms, from, to, payload }) = due.pop() {
             if !self.nodes[to].is_up(now_ms) {
-                // A frozen node reads later what has arrived.
+                // A frozen node reads messages that have arrived when it continues.
                 if self.nodes[to].member.is_some() {
                     let at_ms = at_ms.max(self.nodes[to].frozen_until_ms);
                     self.flights.push(Flight { at_ms, from, to, payload });

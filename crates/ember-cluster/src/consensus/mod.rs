@@ -101,7 +101,7 @@ pub struct Raft {
     leader: Option<Name>,
     /// When a message of the leader last arrived.
     heard_ms: u64,
-    /// When a member without messages from a leader asks for votes, or when a leader sends the next heartbeat.
+    /// The time at which a member without messages from a leader requests votes, or a leader sends the next heartbeat.
     deadline_ms: u64,
     timeout_ms: u64,
     random: u64,
@@ -319,7 +319,7 @@ impl Raft {
         self.log.last().0
     }
 
-    /// Returns whether this leader has committed an entry of its term, so that it knows every earlier committed entry.
+    /// Returns whether this leader has committed an entry of its term, so that its commit index covers every entry of earlier terms.
     pub(crate) fn knows_all(&self) -> bool {
         self.is_leader() && self.log.term_at(self.commit) == Some(self.vote.term)
     }
@@ -328,7 +328,7 @@ impl Raft {
         self.voters.len() / 2 + 1
     }
 
-    /// Asks the voters whether an election could succeed. A member that does not vote asks, too, because the answer
+    /// Requests pre-votes: whether an election could succeed. A member that does not vote does so, too, because the answer
     /// shows whether it was removed.
     fn campaign(&mut self, now_ms: u64) {
         self.deadline_ms = now_ms + self.next_timeout();

@@ -62,7 +62,8 @@ struct Shard {
 }
 
 impl Shard {
-    /// Publishes what is readable without the lock, after a change; returns the growth in bytes since the last call.
+    /// Updates the fields that are readable without the lock, after a change; returns the growth in bytes since the last
+    /// call.
     fn publish(&self, data: &mut ShardData) -> i64 {
         let table = data.database(0).table();
         self.first_slots.store(table.slots_address().cast_mut(), Ordering::Relaxed);

@@ -93,13 +93,13 @@ pub(super) struct FetchAhead {
 }
 
 impl FetchAhead {
-    /// Prefetches what is due before the command with number `at` runs.
+    /// Runs the prefetch steps that must precede the command with number `at`.
     #[inline]
     pub(super) fn fetch_after(self, at: usize, upcoming: &impl Upcoming) {
         self.fetch(at + SLOTS_AHEAD, upcoming);
     }
 
-    /// Prefetches what is due before the first of `count` commands runs; the first `fetched` steps of that are done.
+    /// Runs the prefetch steps that must precede the first of `count` commands, except the first `fetched` ones.
     pub(super) fn fetch_first(self, fetched: usize, count: usize, upcoming: &impl Upcoming) {
         (fetched..SLOTS_AHEAD.min(count + ENTRY_AHEAD)).for_each(|at| self.fetch(at, upcoming));
     }

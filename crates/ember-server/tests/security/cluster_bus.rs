@@ -23,7 +23,7 @@ fn nodes_with_certificates_of_one_authority_form_a_cluster_and_others_do_not_joi
         let (other, _) = node(mode, &authority);
         let meet = format!("CLUSTER MEET 127.0.0.1 {} {bus_port}", one.port());
         assert_eq!(other.client().run(&meet).text(), "OK");
-        wait_until("both nodes know each other", || {
+        wait_until("each node lists the other", || {
             one.client().run("CLUSTER INFO").text().contains("cluster_known_nodes:2")
         });
         let (third, _) = node(mode, &stranger);

@@ -69,7 +69,7 @@ pub(crate) struct Bus {
     pub(crate) status: Mutex<Option<Status>>,
     /// The hand-over of the slots of this node that is running.
     pub(super) handing_over: Mutex<Option<HandingOver>>,
-    /// The nodes that the leader does not hear.
+    /// The nodes from which the leader receives no messages.
     pub(crate) failed: Mutex<Vec<Name>>,
     pub(crate) links: Mutex<Vec<LinkFacts>>,
     pub(crate) sent: AtomicU64,
