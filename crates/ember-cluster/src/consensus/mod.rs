@@ -319,7 +319,8 @@ impl Raft {
         self.log.last().0
     }
 
-    /// Returns whether this leader has committed an entry of its term, so that its commit index covers every entry of earlier terms.
+    /// Returns whether this leader has committed an entry of its term, so that its commit index covers every committed
+    /// entry of earlier terms.
     pub(crate) fn knows_all(&self) -> bool {
         self.is_leader() && self.log.term_at(self.commit) == Some(self.vote.term)
     }
