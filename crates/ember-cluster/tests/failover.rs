@@ -13,13 +13,16 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use ember_cluster::change::Change;
-use ember_cluster::consensus::{Log, LogWrite, Vote};
 use ember_cluster::in_sync::{Follower, InSync};
 use ember_cluster::lease::Report;
-use ember_cluster::member::{Member, Outputs, Recipient, Sender};
+use ember_cluster::member::{Member, Outputs, Sender};
 use ember_cluster::message::Parcel;
 use ember_cluster::node::{Address, DataSet, Name};
 use ember_cluster::topology::Topology;
+
+mod support;
+
+use support::{Disk, Random, name_of, receiver};
 
 /// The node timeout of the members in ms.
 const NODE_TIMEOUT_MS: u64 = 3_000;
@@ -82,14 +85,6 @@ struct Flight {
     payload: Payload,
 }
 
-#[derive(Clone)]
-struct Disk {
-    topology: Topology,
-    group: Option<Name>,
-    vote: Vote,
-    log: Log,
-}
-
 struct Node {
     name: Name,
     disk: Disk,
@@ -121,7 +116,7 @@ struct Node {
 }
 
 struct World {
-    random: u64,
+    random: Random,
     now_ms: u64,
     mode: Mode,
     flaw: Flaw,
@@ -132,10 +127,6 @@ struct World {
     acknowledged: Vec<u64>,
     next_value: u64,
     failovers: u64,
-}
-
-fn name_of(number: usize) -> Name {
-    Name::parse(&format!("{:02x}", number + 1).repeat(20)).unwrap()
 }
 
 impl Node {
@@ -166,7 +157,7 @@ impl Node {
 impl World {
     fn new(seed: u64, mode: Mode, flaw: Flaw) -> World {
         let mut world = World {
-            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            random: Random::new(seed),
             now_ms: 1,
             mode,
             flaw,
@@ -194,12 +185,7 @@ impl World {
             let offset_ms = 1 + world.below(1_000_000);
             world.nodes.push(Node {
                 name,
-                disk: Disk {
-                    topology: topology.clone(),
-                    group: None,
-                    vote: Vote::default(),
-                    log: Log::default(),
-                },
+                disk: Disk::new(topology.clone()),
                 member: None,
                 starts_ms: 0,
                 frozen_until_ms: 0,
@@ -223,14 +209,11 @@ impl World {
     }
 
     fn below(&mut self, bound: u64) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random % bound
+        self.random.below(bound)
     }
 
     fn is_one_of(&mut self, count: u64) -> bool {
-        self.below(count) == 0
+        self.random.is_one_of(count)
     }
 
     fn fails(&mut self, one_of: u64) -> bool {
@@ -239,14 +222,8 @@ impl World {
 
     fn start(&mut self, number: usize) {
         let seed = self.below(u64::MAX);
-        let Disk { mut topology, group, vote, log } = self.nodes[number].disk.clone();
-        if group != topology.group().map(|group| group.name) && topology.nodes().len() == 1 {
-            topology.dissolve_group();
-        }
-        let member = match topology.group() {
-            None => Member::outside(topology.clone(), NODE_TIMEOUT_MS, seed),
-            Some(_) => Member::resume(topology.clone(), vote, log, NODE_TIMEOUT_MS, seed).unwrap(),
-        };
+        let member = self.nodes[number].disk.start(NODE_TIMEOUT_MS, seed);
+        let topology = member.topology().clone();
         let forgets = self.flaw == Flaw::RestartWithoutNumber && self.nodes[number].incarnation != 0;
         let incarnation = if forgets { self.nodes[number].incarnation } else { self.below(u64::MAX - 1) + 1 };
         let node = &mut self.nodes[number];
@@ -307,24 +284,18 @@ impl World {
         let Outputs { group, vote, topology_first: _, log, topology, messages, .. } = member.take_outputs();
         let disk = &mut self.nodes[number].disk;
         if let Some(vote) = vote {
-            (disk.vote, disk.group) = (vote, group);
+            disk.store_vote(vote, group);
         }
-        match log {
-            Some(LogWrite::Append(entries)) => entries.into_iter().for_each(|entry| disk.log.push(entry)),
-            Some(LogWrite::Replace(log)) => disk.log = log,
-            None => {}
+        if let Some(write) = log {
+            disk.store_log(write);
         }
         if let Some(topology) = topology {
             disk.topology = topology;
         }
         for (to, parcel) in messages {
-            let to = match to {
-                Recipient::Node(name) => self.nodes.iter().position(|node| node.name == name),
-                Recipient::Link(link) => usize::try_from(link).ok(),
-                Recipient::Address(address) => Some(usize::from(address.port())),
-            };
+            let to = receiver(to, self.nodes.iter().map(|node| node.name));
             let text = parcel.text();
-            self.send(number, to.unwrap(), Payload::Bus(Parcel::parse(&text).unwrap()));
+            self.send(number, to, Payload::Bus(Parcel::parse(&text).unwrap()));
         }
     }
 

@@ -11,11 +11,15 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use ember_cluster::change::Change;
-use ember_cluster::consensus::{Log, LogWrite, RaftRole, Vote};
-use ember_cluster::member::{Member, Outputs, Recipient, Sender};
+use ember_cluster::consensus::{Log, RaftRole};
+use ember_cluster::member::{Member, Outputs, Sender};
 use ember_cluster::message::{Answer, Message, Parcel};
 use ember_cluster::node::{Address, Name};
 use ember_cluster::topology::{Topology, shared_lines};
+
+mod support;
+
+use support::{Disk, Random, name_of, receiver};
 
 /// The node timeout of the members in ms.
 const NODE_TIMEOUT_MS: u64 = 3_000;
@@ -46,15 +50,6 @@ enum Flaw {
     ForgedAnswers,
 }
 
-#[derive(Clone)]
-struct Disk {
-    topology: Topology,
-    /// The group of the vote and of the log.
-    group: Option<Name>,
-    vote: Vote,
-    log: Log,
-}
-
 struct Node {
     name: Name,
     disk: Disk,
@@ -73,7 +68,7 @@ struct Flight {
 }
 
 struct World {
-    random: u64,
+    random: Random,
     now_ms: u64,
     flaw: Flaw,
     has_faults: bool,
@@ -92,14 +87,10 @@ struct World {
     next_slot: u16,
 }
 
-fn name_of(number: usize) -> Name {
-    Name::parse(&format!("{number:02x}").repeat(20)).unwrap()
-}
-
 impl World {
     fn new(seed: u64, flaw: Flaw) -> World {
         let mut world = World {
-            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            random: Random::new(seed),
             now_ms: 1,
             flaw,
             has_faults: true,
@@ -117,7 +108,7 @@ impl World {
         let count = 3 + world.below(5) as usize;
         world.cut = vec![vec![false; count]; count];
         for number in 0..count {
-            let name = name_of(number + 1);
+            let name = name_of(number);
             let mut topology = Topology::lone(name, name);
             topology.assign(&[number as u16]).unwrap();
             topology.set_my_address(Address {
@@ -125,21 +116,18 @@ impl World {
                 port: number as u16,
                 ..Address::default()
             });
-            let disk = Disk { topology, group: None, vote: Vote::default(), log: Log::default() };
+            let disk = Disk::new(topology);
             world.nodes.push(Node { name, disk, member: None, starts_ms: 0, checked: None });
         }
         world
     }
 
     fn below(&mut self, bound: u64) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random % bound
+        self.random.below(bound)
     }
 
     fn is_one_of(&mut self, count: u64) -> bool {
-        self.below(count) == 0
+        self.random.is_one_of(count)
     }
 
     /// Returns whether a fault of this rarity happens now.
@@ -149,17 +137,7 @@ impl World {
 
     fn start(&mut self, number: usize) {
         let seed = self.below(u64::MAX);
-        let Disk { mut topology, group, vote, log } = self.nodes[number].disk.clone();
-        if group != topology.group().map(|group| group.name) && topology.nodes().len() == 1 {
-            // The node has crashed while it joined another group.
-            topology.dissolve_group();
-        }
-        let member = match topology.group() {
-            None => Member::outside(topology, NODE_TIMEOUT_MS, seed),
-            Some(_) => {
-                Member::resume(topology, vote, log, NODE_TIMEOUT_MS, seed).expect("the disk is intact")
-            }
-        };
+        let member = self.nodes[number].disk.start(NODE_TIMEOUT_MS, seed);
         self.nodes[number].member = Some(member);
     }
 
@@ -188,8 +166,7 @@ impl World {
             member.take_outputs();
         let steps = [topology_first, false, !topology_first];
         if let Some(vote) = vote {
-            let disk = &mut self.nodes[number].disk;
-            (disk.vote, disk.group) = (vote, group);
+            self.nodes[number].disk.store_vote(vote, group);
             if self.fails(300) {
                 return self.crash(number);
             }
@@ -197,13 +174,8 @@ impl World {
         let mut log = log;
         for (at, stores_topology) in steps.into_iter().enumerate() {
             if at == 1 {
-                match log.take() {
-                    Some(LogWrite::Append(entries)) => {
-                        entries.into_iter().for_each(|entry| self.nodes[number].disk.log.push(entry));
-                    }
-                    Some(LogWrite::Replace(log)) => self.nodes[number].disk.log = log,
-                    None => continue,
-                }
+                let Some(write) = log.take() else { continue };
+                self.nodes[number].disk.store_log(write);
             } else if stores_topology && let Some(topology) = &topology {
                 self.nodes[number].disk.topology = topology.clone();
             } else {
@@ -214,12 +186,8 @@ impl World {
             }
         }
         for (to, parcel) in messages {
-            let to = match to {
-                Recipient::Node(name) => self.nodes.iter().position(|node| node.name == name),
-                Recipient::Link(link) => usize::try_from(link).ok(),
-                Recipient::Address(address) => Some(usize::from(address.port())),
-            };
-            self.send(number, to.unwrap(), parcel);
+            let to = receiver(to, self.nodes.iter().map(|node| node.name));
+            self.send(number, to, parcel);
             if self.fails(2_000) {
                 return self.crash(number);
             }
@@ -292,7 +260,7 @@ impl World {
         while let Some(flight) = due.pop() {
             let Some(member) = &mut self.nodes[flight.to].member else { continue };
             let from = Sender {
-                name: name_of(flight.from + 1),
+                name: name_of(flight.from),
                 link: flight.from as u64,
                 remote_ip: "10.0.0.1".to_owned(),
                 local_ip: "10.0.0.1".to_owned(),
