@@ -224,7 +224,7 @@ wait_for_background_saves() { # port
     while redis-cli -p "$1" INFO persistence | grep -qE '^(rdb_bgsave|aof_rewrite)_in_progress:1'; do sleep 0.1; done
 }
 
-# Begins background work that a load is measured together with, or nothing for an unknown condition: evicting (a tenth of
+# Begins background work that a load is measured together with, or nothing for other conditions: evicting (a tenth of
 # the memory), saving or rewriting (repeatedly): begin_condition PORT CONDITION
 begin_condition() {
     local used

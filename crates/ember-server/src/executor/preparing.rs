@@ -171,7 +171,7 @@ impl Executor {
         may_be_long
     }
 
-    /// Returns what prefetches the keys of commands on `database`.
+    /// Returns the state for prefetches of the keys of commands on `database`.
     #[inline]
     pub(super) fn fetch_ahead(&self, database: usize) -> FetchAhead {
         FetchAhead { keyspace: &self.server.keyspace, database, has_queries: self.has_queries }
