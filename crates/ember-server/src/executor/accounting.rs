@@ -1,4 +1,4 @@
-//! Accounts for calls: counts, times and logs them, and publishes what a batch has changed.
+//! Accounts for calls: counts, times and logs them, and publishes the changes of a batch.
 //!
 //! The quick commands of one batch share a clock reading: the time between two readings is divided among them.
 

@@ -1,4 +1,4 @@
-//! Runs the commands of a batch on this worker: checks, locks, handler, and what follows for the caller.
+//! Runs the commands of a batch on this worker: checks, locks, the handler, and the next step of the caller.
 
 use std::sync::atomic::Ordering;
 
